@@ -103,6 +103,7 @@ lint: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python tools/check_blocks.py
 	$(TEST_VENV)/bin/python tools/check_asserts.py
 	$(TEST_VENV)/bin/python -m tools.check_ratchet
+	$(TEST_VENV)/bin/python -m tools.check_reference
 
 $(DEMO_VENV)/.ready: pyproject.toml
 	$(call venv,11) $(DEMO_VENV)

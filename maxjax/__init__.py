@@ -95,12 +95,27 @@ no_tracing = _options.no_tracing
 
 
 def disable_jit(disable: bool = True) -> contextlib.AbstractContextManager[None]:
-    """Inside the context, functions under jit run operation by operation."""
+    """Inside the context, functions under jit run operation by operation.
+
+    Args:
+      disable: False enables it again inside.
+
+    Returns:
+      A context manager. Then values can be printed and Python's debugger steps through; slowly.
+
+    See also: ``jax.jit``, ``jax.debug.print``, ``jax.ensure_compile_time_eval``.
+    """
     return _options.disable_jit(disable)
 
 
 def checking_leaks() -> contextlib.AbstractContextManager[None]:
-    """Inside the context, a trace that ends while its tracers are still referenced is an error."""
+    """Inside the context, a trace that ends while its tracers are still referenced is an error.
+
+    Returns:
+      A context manager.
+
+    See also: ``jax.check_tracer_leaks``, ``jax.debug_nans``, ``jax.jit``.
+    """
     return _options.check_tracer_leaks(True)
 
 
@@ -108,6 +123,17 @@ def named_scope(name: str) -> contextlib.ContextDecorator:
     """``with named_scope("attention"):`` names a part of a function.
 
     The names are shown after equations in ``make_jaxpr(f)(x).pretty_print(name_stack=True)``.
+
+    Args:
+      name: a text; scopes inside one another are joined by "/".
+
+    Returns:
+      A context manager, and a decorator.
+
+    Raises:
+      TypeError: the name is no text.
+
+    See also: ``jax.named_call``, ``jax.profiler.TraceAnnotation``, ``jax.make_jaxpr``.
     """
     return _NamedScope(name)
 
@@ -135,7 +161,17 @@ class _NamedScope(contextlib.ContextDecorator):
 
 
 def named_call(fun: _Function, *, name: str | None = None) -> _Function:
-    """``fun`` inside a ``named_scope`` with that name, or with the function's own."""
+    """``fun`` inside a ``named_scope`` with that name, or with the function's own.
+
+    Args:
+      fun: a function.
+      name: a text; None: the name of ``fun``.
+
+    Returns:
+      A function of the same arguments.
+
+    See also: ``jax.named_scope``, ``jax.jit``.
+    """
     own = getattr(fun, "__name__", "call")
     named: Any = named_scope(name or str(own))(fun)
     return named
@@ -189,13 +225,31 @@ def transfer_guard(new_val: str) -> Iterator[None]:
 # --- the process ----------------------------------------------------------------------------------
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process among those that ``jax.distributed`` started; otherwise 0."""
+    """The number of this process among those that ``jax.distributed`` started; otherwise 0.
+
+    Args:
+      backend: accepted; the number is the same for all platforms.
+
+    Returns:
+      An int, from 0 to ``process_count() - 1``.
+
+    See also: ``jax.process_count``, ``jax.local_devices``, ``jax.distributed.initialize``.
+    """
     devices(backend)      # refuses an unknown one
     return _job.index
 
 
 def process_count(backend: str | None = None) -> int:
-    """The number of processes."""
+    """The number of processes.
+
+    Args:
+      backend: accepted; the number is the same for all platforms.
+
+    Returns:
+      An int; 1 without ``jax.distributed``.
+
+    See also: ``jax.process_index``, ``jax.device_count``, ``jax.distributed.initialize``.
+    """
     return len(process_indices(backend))
 
 
@@ -209,13 +263,25 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def effects_barrier() -> None:
-    """Waits until all pending operations have run."""
+    """Waits until all pending operations have run.
+
+    Returns:
+      None.
+
+    See also: ``jax.block_until_ready``, ``jax.debug.callback``, ``jax.debug.print``.
+    """
     _cells.pending.flush()
 
 
 def clear_caches() -> None:
     """Clears all traces, and the caches of eager operations. Compiled kernels remain: see
-    MAXJAX_CACHE_DIR."""
+    MAXJAX_CACHE_DIR.
+
+    Returns:
+      None.
+
+    See also: ``jax.jit``, ``jax.live_arrays``.
+    """
     _entries.forget_traces()
     _control.forget_traces()
     _caches.clear()

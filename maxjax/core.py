@@ -69,6 +69,11 @@ def ensure_compile_time_eval() -> Iterator[None]:
     """Operations inside run at once, even while a function is being traced.
 
     Operations on traced values are still traced.
+
+    Returns:
+      A context manager.
+
+    See also: ``jax.jit``, ``jax.disable_jit``.
     """
     outer, runtime = context.trace, installed.runtime
     with current_trace(outer if outer is runtime else CompileTimeTrace(outer, runtime)):

@@ -35,16 +35,6 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
     place. Others meet at an address where process 0 listens, and are connected by Gloo. Either
     takes ``pip install 'maxjax[distributed]'``.
 
-    Args:
-      coordinator_address: "host:port"; by default the environment variable JAX_COORDINATOR_ADDRESS.
-      num_processes: how many processes there are; by default JAX_NUM_PROCESSES.
-      process_id: this process's number; by default JAX_PROCESS_ID.
-      cluster_detection_method: "mpi4py", or None; other clusters are not detected.
-      initialization_timeout: seconds within which all processes must have come.
-      coordinator_bind_address: "host:port" or "host", where process 0 listens; by default
-        JAX_COORDINATOR_BIND_ADDRESS, or else the coordinator's address alone, where JAX listens
-        everywhere (``"0.0.0.0"``).
-
     Who has the job's secret takes part: MAXJAX_JOB_SECRET, or what the file that
     MAXJAX_JOB_SECRET_FILE names has, or else a secret that all processes of a user on a machine
     have. MPI has its own means. There are no certificates: ``mtls_cert_file``, ``mtls_key_file``,
@@ -53,12 +43,32 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
     The other arguments have no effect: each collective notices processes that are missing, within
     ``collective_timeout`` seconds.
 
+    Args:
+      coordinator_address: "host:port"; by default the environment variable JAX_COORDINATOR_ADDRESS.
+      num_processes: how many processes there are; by default JAX_NUM_PROCESSES.
+      process_id: this process's number; by default JAX_PROCESS_ID.
+      local_device_ids, slice_index, partition_index, heartbeat_timeout_seconds,
+        shutdown_timeout_seconds: accepted.
+      cluster_detection_method: "mpi4py", or None; other clusters are not detected.
+      initialization_timeout: seconds within which all processes must have come.
+      coordinator_bind_address: "host:port" or "host", where process 0 listens; by default
+        JAX_COORDINATOR_BIND_ADDRESS, or else the coordinator's address alone, where JAX listens
+        everywhere (``"0.0.0.0"``).
+      mtls_cert_file, mtls_key_file, mtls_ca_file, mtls_peer_uri_prefix, verify_secure_credentials:
+        refused.
+
+    Returns:
+      None.
+
     Raises:
       ValueError: an argument is missing or out of range.
       RuntimeError: it has been called before, or devices are known already.
       JaxRuntimeError: not all processes have come in time, or this one has another secret.
       ImportError: mpi4py or xoscar is missing.
       NotImplementedError: certificates are given or asked for.
+
+    See also: ``jax.distributed.shutdown``, ``jax.process_index``,
+    ``jax.experimental.multihost_utils.process_allgather``.
 
     >>> initialize("localhost:1234", num_processes=1, process_id=0)
     >>> jax.distributed.is_initialized(), jax.process_count()

@@ -32,12 +32,38 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether a dtype is of a kind, as ``jax.numpy.issubdtype``; also for ``extended`` etc."""
+    """Whether a dtype is of a kind, as ``jax.numpy.issubdtype``; also for ``extended`` etc.
+
+    Args:
+      a: a dtype, or what names it; a random key's too.
+      b: a dtype, or an abstract class such as ``jnp.integer`` or ``jax.dtypes.prng_key``.
+
+    Returns:
+      A Python boolean.
+
+    See also: ``dtypes.canonicalize_dtype``, ``dtypes.prng_key``, ``jnp.issubdtype``.
+
+    >>> jax.dtypes.issubdtype(jax.random.key(0).dtype, jax.dtypes.prng_key)
+    True
+    """
     return _issubdtype(a, b)
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
-    """The dtype that replaces ``dtype`` under the current ``jax_enable_x64``."""
+    """The dtype that replaces ``dtype`` under the current ``jax_enable_x64``.
+
+    Args:
+      dtype: a dtype, or what names it.
+      allow_extended_dtype: accepted: a random key's dtype is returned as it is.
+
+    Returns:
+      A NumPy dtype, with 32 bits in place of 64 unless ``jax_enable_x64`` is set.
+
+    See also: ``dtypes.result_type``, ``dtypes.issubdtype``, ``jnp.result_type``.
+
+    >>> jax.dtypes.canonicalize_dtype("int64")
+    dtype('int32')
+    """
     return _dtypes.canonical(dtype)
 
 
@@ -62,8 +88,16 @@ def scalar_type_of(x: Any) -> type:
 def itemsize_bits(dtype: Any) -> int:
     """The number of bits of one element.
 
+    Args:
+      dtype: a dtype, or what names it.
+
+    Returns:
+      A Python int; 4 for int4.
+
     Raises:
       ValueError: ``dtype`` is None.
+
+    See also: ``dtypes.canonicalize_dtype``, ``jnp.finfo``.
     """
     if dtype is None:
         raise ValueError("dtype cannot be None.")

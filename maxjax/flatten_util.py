@@ -17,6 +17,19 @@ from maxjax._ir.trace import Array
 def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     """All leaves as one vector, and the function that rebuilds the pytree from such a vector.
 
+    Args:
+      pytree: arrays and numbers in any structure.
+
+    Returns:
+      A pair: a vector of the dtype to which theirs promote, in the order of ``jax.tree.leaves``,
+      and a function of such a vector, which converts each leaf back to its dtype.
+
+    Raises:
+      TypeError: a leaf is no array or number.
+      ValueError: when the function is called: a vector of another size.
+
+    See also: ``jax.tree.flatten``, ``jnp.ravel``, ``jax.jacfwd``.
+
     >>> vector, unravel = ravel_pytree({'a': 1.0, 'b': [2.0]})
     """
     leaves, spec = _trees.flatten(pytree)

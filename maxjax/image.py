@@ -175,9 +175,12 @@ def scale_and_translate(image: Any, shape: Sequence[int], spatial_dims: Sequence
     is at 1/2.
 
     Args:
+      image: an array of any rank.
       shape: of the result; differs from ``image``'s only in ``spatial_dims``.
       spatial_dims: the axes along which ``scale`` and ``translation`` (arrays with one number per
         axis) apply.
+      scale: a factor for each axis.
+      translation: a distance for each axis.
       method: a kernel, see ``ResizeMethod``; not "nearest".
       antialias: widen the kernel where the image shrinks.
       precision: of the products.
@@ -187,6 +190,8 @@ def scale_and_translate(image: Any, shape: Sequence[int], spatial_dims: Sequence
 
     Raises:
       ValueError: the length of ``shape`` is not the rank; the method is "nearest".
+
+    See also: ``image.resize``, ``image.ResizeMethod``.
 
     >>> x = jnp.arange(6.).reshape(2, 3)
     >>> jax.image.scale_and_translate(x, (2, 6), (1,), jnp.array([2.]), jnp.array([0.]), "linear")
@@ -238,6 +243,8 @@ def resize(image: Any, shape: Sequence[int], method: str | ResizeMethod, antiali
 
     Raises:
       ValueError: the length of ``shape`` is not the rank, or there is no such method.
+
+    See also: ``image.scale_and_translate``, ``image.ResizeMethod``.
 
     >>> jax.image.resize(jnp.array([[0., 1.], [2., 3.]]), (2, 4), "linear")
     Array([[0.  , 0.25, 0.75, 1.  ],

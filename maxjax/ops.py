@@ -81,8 +81,14 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None,
       mode: how out-of-bounds segments are handled, as in ``x.at[...].add``.
       out_sharding: the result's sharding along Explicit axes of a mesh.
 
+    Returns:
+      An array ``(num_segments, ...)`` of ``data``'s dtype; 0 where a segment has no elements.
+
     Raises:
-      ValueError: ``num_segments`` is negative.
+      ConcretizationTypeError: ``segment_ids`` is traced and there is no ``num_segments``.
+
+    See also: ``jax.ops.segment_max``, ``jax.ops.segment_prod``, ``jnp.bincount``,
+    ``jnp.ndarray.at``.
 
     >>> jax.ops.segment_sum(jnp.array([1., 2., 3., 4.]), jnp.array([0, 0, 2, 5]), num_segments=3)
     Array([3., 0., 3.], dtype=float32)
@@ -114,6 +120,16 @@ def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None,
 
     A segment without elements gives -inf, or the least integer.
 
+    Args:
+      data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
+        out_sharding: as of ``segment_sum``.
+
+    Returns:
+      An array ``(num_segments, ...)`` of ``data``'s dtype.
+
+    See also: ``jax.ops.segment_sum``, ``jax.ops.segment_max``, ``jax.ops.segment_min``,
+    ``jax.ops.segment_prod``.
+
     >>> jax.ops.segment_max(jnp.array([1., 2., 3., 4.]), jnp.array([0, 0, 2, 2]), num_segments=3)
     Array([  2., -inf,   4.], dtype=float32)
     """
@@ -129,6 +145,16 @@ def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None,
     """The least element of each segment; see ``segment_sum``.
 
     A segment without elements gives inf, or the largest integer.
+
+    Args:
+      data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode,
+        out_sharding: as of ``segment_sum``.
+
+    Returns:
+      An array ``(num_segments, ...)`` of ``data``'s dtype.
+
+    See also: ``jax.ops.segment_sum``, ``jax.ops.segment_max``, ``jax.ops.segment_min``,
+    ``jax.ops.segment_prod``.
 
     >>> jax.ops.segment_min(jnp.array([1., 2., 3., 4.]), jnp.array([0, 0, 2, 2]), num_segments=3)
     Array([ 1., inf,  3.], dtype=float32)

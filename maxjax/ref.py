@@ -32,10 +32,15 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None,
       kind: recorded in the type; with "no_grad_no_remat", writes have no derivatives.
       pin: whether XLA is to keep the array in one place; here it changes nothing.
 
+    Returns:
+      A ``Ref``.
+
     Raises:
       NotImplementedError: a ``memory_space`` or ``pin`` is given outside ``jit``.
       TypeError: ``init_val`` is neither an array nor a number.
       ValueError: in a ``shard_map`` outside ``jit``.
+
+    See also: ``jax.freeze``, ``jax.Ref``, ``jax.ref.get``, ``jax.ref.swap``.
 
     >>> total = jax.new_ref(0.)
     >>> @jax.jit

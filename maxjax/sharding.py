@@ -46,9 +46,16 @@ def make_mesh(axis_sizes: Sequence[int], axis_names: Sequence[str],
       axis_sizes: the sizes of the axes.
       axis_names: a name for each.
       axis_types: an ``AxisType`` for each; None: all Explicit.
+      devices: as many as the sizes say; None: the first ones.
+
+    Returns:
+      A ``Mesh``.
 
     Raises:
       ValueError: the sizes are no integers, or there are fewer devices.
+
+    See also: ``jax.sharding.Mesh``, ``jax.sharding.NamedSharding``, ``jax.set_mesh``,
+    ``jax.devices``, ``jax.shard_map``.
 
     >>> make_mesh((1,), ("x",))
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))
@@ -82,6 +89,8 @@ class set_mesh:
 
     Raises:
       ValueError: it is not a mesh, has manual axes, or a function is being traced or transformed.
+
+    See also: ``jax.make_mesh``, ``jax.sharding.Mesh``, ``jax.sharding.get_abstract_mesh``.
 
     >>> with set_mesh(make_mesh((1,), ("x",))):
     ...     get_abstract_mesh().shape_tuple

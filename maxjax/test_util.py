@@ -30,15 +30,22 @@ def check_grads(f: Callable[..., Any], args: Sequence[Any], order: int,
     """Checks derivatives of ``f`` at ``args`` up to ``order`` against finite differences.
 
     Args:
+      f: a function of arrays or pytrees of them.
       args: a tuple of arrays or pytrees.
+      order: up to which.
       modes: of "fwd", "rev" and "lin", which is ``linearize``; in all combinations where the order
         is above one.
       atol, rtol: tolerances, of all dtypes or by dtype; by default they depend on the dtypes. They
         grow with the number of elements.
       eps: the step of the differences, to both sides; 1e-4 by default.
 
+    Returns:
+      None.
+
     Raises:
       AssertionError: a derivative is wrong.
+
+    See also: ``jax.test_util.check_jvp``, ``jax.test_util.check_vjp``, ``jax.grad``.
 
     >>> jax.test_util.check_grads(lambda x: jnp.sin(x) ** 2, (0.5,), order=2)
     """

@@ -41,8 +41,20 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
         list[Any], PyTreeDef]:
     """The leaves of a pytree, and its structure.
 
+    Args:
+      tree: a pytree: nested tuples, lists, dictionaries, registered classes; None has no leaves.
+        Anything else is a leaf.
+      is_leaf: a predicate; a node for which it is true is a leaf. It is asked for each node.
+
+    Returns:
+      A pair of the list of leaves and the structure, a ``PyTreeDef``. Dictionaries are read in the
+      order of their keys.
+
     Raises:
       ValueError, TypeError: a dictionary whose keys have no order.
+
+    See also: ``jax.tree.unflatten``, ``jax.tree.leaves``, ``jax.tree.structure``,
+    ``jax.tree.flatten_with_path``.
 
     >>> jax.tree_util.tree_flatten({'b': 1, 'a': (2, None)})
     ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
@@ -55,8 +67,17 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """The pytree with a given structure and leaves; inverse of ``tree_flatten``.
 
+    Args:
+      treedef: the structure, from ``tree_flatten`` or ``tree_structure``.
+      leaves: any objects, in order.
+
+    Returns:
+      A pytree.
+
     Raises:
       ValueError: the number of leaves differs from the structure's.
+
+    See also: ``jax.tree.flatten``, ``jax.tree.structure``.
 
     >>> jax.tree_util.tree_unflatten(jax.tree_util.tree_structure({'a': 1, 'b': (2, 3)}), [4, 5, 6])
     {'a': 4, 'b': (5, 6)}
@@ -67,6 +88,19 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """The leaves of a pytree.
 
+    Args:
+      tree: a pytree.
+      is_leaf: a predicate; a node for which it is true is a leaf. It is asked for each node.
+
+    Returns:
+      A list, in the order of ``tree_flatten``; without None.
+
+    Raises:
+      ValueError, TypeError: a dictionary whose keys have no order.
+
+    See also: ``jax.tree.flatten``, ``jax.tree.structure``, ``jax.tree.map``,
+    ``jax.tree_util.tree_leaves_with_path``.
+
     >>> jax.tree_util.tree_leaves({'a': 1, 'b': (2, 3)})
     [1, 2, 3]
     """
@@ -76,6 +110,18 @@ def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
     """The structure of a pytree.
 
+    Args:
+      tree: a pytree.
+      is_leaf: a predicate; a node for which it is true is a leaf. It is asked for each node.
+
+    Returns:
+      A ``PyTreeDef``: compares, hashes, and has ``num_leaves``.
+
+    Raises:
+      ValueError, TypeError: a dictionary whose keys have no order.
+
+    See also: ``jax.tree.flatten``, ``jax.tree.unflatten``, ``jax.tree_util.PyTreeDef``.
+
     >>> jax.tree_util.tree_structure({'a': 1, 'b': (2, 3)})
     PyTreeDef({'a': *, 'b': (*, *)})
     """
@@ -84,6 +130,15 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> P
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether each item is a leaf.
+
+    Args:
+      iterable: any objects.
+      is_leaf: a predicate; a node for which it is true is a leaf. It is asked for each node.
+
+    Returns:
+      A Python boolean; None is no leaf.
+
+    See also: ``jax.tree.leaves``, ``jax.tree_util.treedef_is_leaf``.
 
     >>> jax.tree_util.all_leaves([1, 2])
     True
@@ -149,11 +204,17 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any,
 
     Args:
       f: takes a leaf of ``tree`` and the subtree at its position in each of ``rest``.
+      tree: a pytree.
       rest: pytrees of which ``tree`` is a prefix.
       is_leaf: a predicate for nodes that count as leaves.
 
+    Returns:
+      A pytree of the structure of ``tree``; None stays, since it has no leaves.
+
     Raises:
       ValueError: ``tree`` is not a prefix of one of ``rest``; names the position.
+
+    See also: ``jax.tree.map_with_path``, ``jax.tree.leaves``, ``jax.tree.reduce``, ``jax.vmap``.
 
     >>> jax.tree_util.tree_map(lambda x, y: x + y, {'a': 1, 'b': (2, 3)}, {'a': 1, 'b': (2, 3)})
     {'a': 2, 'b': (4, 6)}
@@ -166,8 +227,19 @@ def tree_reduce(function: Callable[[Result, Any], Result], tree: Any,
                 is_leaf: Callable[[Any], bool] | None = None) -> Result:
     """``functools.reduce`` over the leaves.
 
+    Args:
+      function: takes the value so far and a leaf.
+      tree: a pytree.
+      initializer: the first value; otherwise the first leaf.
+      is_leaf: a predicate; a node for which it is true is a leaf. It is asked for each node.
+
+    Returns:
+      The last value.
+
     Raises:
       TypeError: there are no leaves and no ``initializer``.
+
+    See also: ``jax.tree.leaves``, ``jax.tree.map``, ``jax.tree.all``.
 
     >>> jax.tree_util.tree_reduce(lambda x, y: x + y, {'a': 1, 'b': (2, 3)})
     6
@@ -207,6 +279,15 @@ def tree_reduce_associative(operation: Callable[[Result, Result], Result], tree:
 def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether all leaves are true.
 
+    Args:
+      tree: a pytree.
+      is_leaf: a predicate; a node for which it is true is a leaf. It is asked for each node.
+
+    Returns:
+      A Python boolean; True without leaves. Leaves must have known values.
+
+    See also: ``jax.tree.reduce``, ``jax.tree.leaves``, ``jnp.all``.
+
     >>> jax.tree_util.tree_all({'a': True, 'b': False})
     False
     """
@@ -217,8 +298,18 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None,
                    pytree_to_transpose: Any) -> Any:
     """Turns a tree with the outer structure outermost into one with the inner structure outermost.
 
+    Args:
+      outer_treedef: the structure that is outermost now; None is allowed for the inner one only.
+      inner_treedef: the structure of each of its leaves; None: that of the first.
+      pytree_to_transpose: the tree.
+
+    Returns:
+      A pytree of the inner structure, whose leaves have the outer one.
+
     Raises:
       TypeError: the tree has other leaves than ``outer_treedef`` with ``inner_treedef`` at each.
+
+    See also: ``jax.tree.map``, ``jax.tree.structure``, ``jax.vmap``.
 
     >>> outer, inner = jax.tree_util.tree_structure([0, 0]), jax.tree_util.tree_structure({'a': 0})
     >>> jax.tree_util.tree_transpose(outer, inner, [{'a': 1}, {'a': 2}])
@@ -264,6 +355,19 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any,
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A path as text.
 
+    Args:
+      keys: a path, such as ``tree_flatten_with_path`` gives.
+      simple: the keys alone, without brackets, quotes and dots.
+      separator: between keys.
+
+    Returns:
+      A text: by default what, after the pytree's name, leads to the leaf in Python.
+
+    Raises:
+      TypeError: ``keys`` is no sequence.
+
+    See also: ``jax.tree.flatten_with_path``, ``jax.tree.map_with_path``, ``jax.tree_util.DictKey``.
+
     >>> path = (jax.tree_util.DictKey('a'), jax.tree_util.SequenceKey(0))
     >>> jax.tree_util.keystr(path)
     "['a'][0]"
@@ -285,6 +389,20 @@ def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None
                                list[tuple[KeyPath, Any]], PyTreeDef]:
     """Pairs (path, leaf), and the structure.
 
+    Args:
+      tree: a pytree.
+      is_leaf: a predicate; a node for which it is true is a leaf. It is asked for each node.
+      is_leaf_takes_path: whether ``is_leaf`` is called with the path and the node.
+
+    Returns:
+      A list of pairs and a ``PyTreeDef``. A path is a tuple of ``DictKey``, ``SequenceKey``,
+      ``GetAttrKey`` and ``FlattenedIndexKey``.
+
+    Raises:
+      ValueError, TypeError: a dictionary whose keys have no order.
+
+    See also: ``jax.tree.flatten``, ``jax.tree.map_with_path``, ``jax.tree_util.keystr``.
+
     >>> paths, _ = jax.tree_util.tree_flatten_with_path({'a': 1, 'b': (2, 3)})
     >>> [(jax.tree_util.keystr(path), leaf) for path, leaf in paths]
     [("['a']", 1), ("['b'][0]", 2), ("['b'][1]", 3)]
@@ -297,6 +415,19 @@ def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None,
                           is_leaf_takes_path: bool = False) -> list[tuple[KeyPath, Any]]:
     """Pairs (path, leaf).
 
+    Args:
+      tree: a pytree.
+      is_leaf: a predicate; a node for which it is true is a leaf. It is asked for each node.
+      is_leaf_takes_path: whether ``is_leaf`` is called with the path and the node.
+
+    Returns:
+      A list of pairs, in the order of ``tree_leaves``.
+
+    Raises:
+      ValueError, TypeError: a dictionary whose keys have no order.
+
+    See also: ``jax.tree.flatten_with_path``, ``jax.tree.leaves``, ``jax.tree_util.keystr``.
+
     >>> pairs = jax.tree_util.tree_leaves_with_path({'a': 1, 'b': (2, 3)})
     >>> [jax.tree_util.keystr(path) for path, _ in pairs]
     ["['a']", "['b'][0]", "['b'][1]"]
@@ -308,6 +439,21 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
                        is_leaf: Callable[..., bool] | None = None,
                        is_leaf_takes_path: bool = False) -> Any:
     """``tree_map`` with the path of each leaf as the first argument of ``f``.
+
+    Args:
+      f: takes the path of a leaf, the leaf, and the subtree at its position in each of ``rest``.
+      tree: a pytree.
+      rest: pytrees of which ``tree`` is a prefix.
+      is_leaf: a predicate; a node for which it is true is a leaf. It is asked for each node.
+      is_leaf_takes_path: whether ``is_leaf`` is called with the path and the node.
+
+    Returns:
+      A pytree of the structure of ``tree``.
+
+    Raises:
+      ValueError: ``tree`` is not a prefix of one of ``rest``.
+
+    See also: ``jax.tree.map``, ``jax.tree.flatten_with_path``, ``jax.tree_util.keystr``.
 
     >>> jax.tree_util.tree_map_with_path(
     ...     lambda path, x: jax.tree_util.keystr(path) + str(x), {'a': 1, 'b': (2, 3)})
@@ -337,6 +483,14 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether a structure is that of a single leaf.
 
+    Args:
+      treedef: a ``PyTreeDef``.
+
+    Returns:
+      A Python boolean; True of None and of empty containers, too, which are one node.
+
+    See also: ``jax.tree.structure``, ``jax.tree_util.all_leaves``.
+
     >>> jax.tree_util.treedef_is_leaf(jax.tree_util.tree_structure(0))
     True
     """
@@ -352,12 +506,19 @@ def register_pytree_node(nodetype: type, flatten_func: Callable[[Any], tuple[Any
     """Registers a class whose instances are nodes of pytrees.
 
     Args:
+      nodetype: the class; subclasses are not registered with it.
       flatten_func: returns (children, metadata) of an instance; metadata is hashable.
       unflatten_func: returns an instance from (metadata, children).
       flatten_with_keys_func: returns (pairs (key, child), metadata).
 
+    Returns:
+      None.
+
     Raises:
       ValueError: the class is already registered.
+
+    See also: ``jax.tree_util.register_pytree_node_class``, ``jax.tree_util.register_dataclass``,
+    ``jax.tree_util.register_pytree_with_keys``, ``jax.tree_util.register_static``.
 
     >>> class Pair(list):
     ...     pass
@@ -370,6 +531,20 @@ def register_pytree_node(nodetype: type, flatten_func: Callable[[Any], tuple[Any
 
 def register_pytree_node_class(cls: Class) -> Class:
     """Decorates a class with methods ``tree_flatten`` and (class) ``tree_unflatten``.
+
+    Args:
+      cls: the class. ``tree_flatten(self)`` returns (children, metadata); ``tree_unflatten(cls,
+        metadata, children)`` an instance, and runs with tracers and other objects as children, so
+        that it should not check them.
+
+    Returns:
+      The class.
+
+    Raises:
+      ValueError: the class is already registered.
+
+    See also: ``jax.tree_util.register_pytree_node``, ``jax.tree_util.register_dataclass``,
+    ``jax.tree_util.register_pytree_with_keys_class``.
 
     >>> @jax.tree_util.register_pytree_node_class
     ... class Box:
@@ -395,6 +570,21 @@ def register_pytree_with_keys(nodetype: type,
                               ) -> None:
     """Registers a class whose instances are nodes of pytrees with keyed children.
 
+    Args:
+      nodetype: the class.
+      flatten_with_keys: returns (pairs (key, child), metadata) of an instance.
+      unflatten_func: returns an instance from (metadata, children).
+      flatten_func: returns (children, metadata), where no keys are asked for; None: by the first.
+
+    Returns:
+      None.
+
+    Raises:
+      ValueError: the class is already registered.
+
+    See also: ``jax.tree_util.register_pytree_with_keys_class``,
+    ``jax.tree_util.register_pytree_node``, ``jax.tree.flatten_with_path``.
+
     >>> class Named(list):
     ...     pass
     >>> key = jax.tree_util.GetAttrKey('only')
@@ -412,6 +602,18 @@ def register_pytree_with_keys(nodetype: type,
 
 def register_pytree_with_keys_class(cls: Class) -> Class:
     """Decorates a class with methods ``tree_flatten_with_keys`` and (class) ``tree_unflatten``.
+
+    Args:
+      cls: the class. ``tree_flatten_with_keys`` returns (pairs (key, child), metadata).
+
+    Returns:
+      The class.
+
+    Raises:
+      ValueError: the class is already registered.
+
+    See also: ``jax.tree_util.register_pytree_with_keys``,
+    ``jax.tree_util.register_pytree_node_class``.
 
     >>> @jax.tree_util.register_pytree_with_keys_class
     ... class Box:
@@ -438,14 +640,20 @@ def register_dataclass(nodetype: Class, data_fields: Sequence[str] | None = None
     """Registers a dataclass as a node of pytrees; also a decorator.
 
     Args:
+      nodetype: the class. Left out: a decorator is returned.
       data_fields: the fields that are children. Default: all those without the metadata
         ``static=True``.
       meta_fields: the fields that are part of the structure.
       drop_fields: fields with defaults, which are dropped.
 
+    Returns:
+      The class. Instances are rebuilt without ``__init__``.
+
     Raises:
       TypeError: only one of ``data_fields`` and ``meta_fields`` is given.
       ValueError: the fields do not match the class.
+
+    See also: ``jax.tree_util.register_pytree_node``, ``jax.tree_util.register_static``.
 
     >>> import dataclasses
     >>> @jax.tree_util.register_dataclass
@@ -502,6 +710,18 @@ def register_dataclass(nodetype: Class, data_fields: Sequence[str] | None = None
 
 def register_static(cls: Class) -> Class:
     """Decorates a hashable class: its instances are part of the structure, without leaves.
+
+    Args:
+      cls: a class whose instances hash and compare by value.
+
+    Returns:
+      The class.
+
+    Raises:
+      ValueError: the class is already registered.
+
+    See also: ``jax.tree_util.register_dataclass``, ``jax.tree_util.register_pytree_node``,
+    ``jax.jit``.
 
     >>> @jax.tree_util.register_static
     ... class Mode(str):

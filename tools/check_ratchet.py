@@ -20,10 +20,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import check_blocks, check_layers
-from tools.count_structure import FOLDERS, ROOT, body_lines, functions, parameters, says_any
+from tools.count_structure import (
+    FOLDERS,
+    ROOT,
+    body_lines,
+    docstring_lines,
+    functions,
+    parameters,
+    says_any,
+)
 
-LINES_OF_A_FILE = 600
-LINES_OF_A_FUNCTION = 60  # of its body, without the docstring
+LINES_OF_A_FILE = 600  # without docstrings, in which the reference is written
+LINES_OF_A_FUNCTION = 60  # of its body, likewise
 COMPLEXITY = 30  # McCabe's, as ruff counts it
 
 CEILINGS = "tools/ceilings.toml"
@@ -37,8 +45,9 @@ class Count:
     items: Sequence[str] = ()
 
 
-def long_files(sources: Mapping[Path, str]) -> Count:
-    found = sorted((text.count("\n"), path.as_posix()) for path, text in sources.items())
+def long_files(sources: Mapping[Path, str], trees: Mapping[Path, ast.Module]) -> Count:
+    found = sorted((text.count("\n") - (docstring_lines(trees[path]) if path in trees else 0),
+                    path.as_posix()) for path, text in sources.items())
     items = [f"{path}: {lines} lines" for lines, path in found if lines > LINES_OF_A_FILE]
     return Count(len(items), items)
 
@@ -98,8 +107,8 @@ def counts(root: Path) -> dict[str, Count]:
     trees = {path: ast.parse(text) for path, text in python.items()}
     blocks = check_blocks.check(root)
     found = {
-        "files_over_600_lines": long_files(python),
-        "mojo_files_over_600_lines": long_files(mojo),
+        "files_over_600_lines": long_files(python, trees),
+        "mojo_files_over_600_lines": long_files(mojo, trees),
         "functions_over_60_lines": long_functions(trees),
         "complexity_over_30": complex_functions(root),
         "primitives_named_outside_their_blocks": Count(len(blocks), blocks),

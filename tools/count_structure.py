@@ -51,6 +51,14 @@ def body_lines(function: Function) -> int:
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
+def docstring_lines(tree: ast.AST) -> int:
+    """Lines of all docstrings of a file."""
+    texts = [node.body[0] for node in ast.walk(tree)
+             if isinstance(node, ast.Module | ast.ClassDef | Function)
+             and ast.get_docstring(node, clean=False) is not None]
+    return sum((text.end_lineno or 0) - text.lineno + 1 for text in texts)
+
+
 def says_any(annotation: ast.expr) -> bool:
     """Whether `Any` stands in an annotation."""
     return any(isinstance(node, ast.Name) and node.id == "Any"

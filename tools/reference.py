@@ -15,6 +15,12 @@ from typing import Any
 from compat import surface
 from tools import reference_groups
 
+# What an entry of a section begins with: the names of arguments, of exceptions, of fields.
+_NAMES = re.compile(r"[`\w.*]+(, [`\w.*]+)*$")
+
+# Whose functions are also methods of arrays, or names of other modules.
+_LENDERS = ("jax.numpy", "jax.nn", "jax.nn.initializers")
+
 # maxjax's own names, which the surface of JAX does not have.
 OWN = {
     "debug": ("explain", "graph", "statistics", "Explanation", "Statistics"),
@@ -56,7 +62,7 @@ def write(folder: Path) -> Iterator[Path]:
         yield page
 
 
-def _found(name: str) -> Any:
+def found(name: str) -> Any:
     """The object of a public name.
 
     Raises:
@@ -65,6 +71,29 @@ def _found(name: str) -> Any:
     with warnings.catch_warnings():      # of deprecated names, which are listed too
         warnings.simplefilter("ignore", DeprecationWarning)
         return _reached(importlib.import_module("maxjax"), name)
+
+
+def see_also(text: str) -> list[str]:
+    """The names in the paragraph `See also:` of a docstring."""
+    paragraph = re.search(r"^See also: ((?:.+\n?)+)", text, re.MULTILINE)
+    return re.findall(r"``([\w.]+)``", paragraph[1]) if paragraph else []
+
+
+def resolved(name: str, module: str) -> str | None:
+    """The full name that a docstring of a module means: one of the module, of what it lies in, or
+    of those whose functions other modules have under their own names."""
+    if name.startswith("jnp."):
+        name = f"jax.numpy.{name.removeprefix('jnp.')}"
+    parts = module.split(".")
+    rooms = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    for room in ("",) if name.startswith("jax.") else (*rooms, *_LENDERS):
+        full = f"{room}.{name}".removeprefix(".")
+        try:
+            found(full)
+        except AttributeError:
+            continue
+        return full
+    return None
 
 
 def _reached(value: Any, name: str) -> Any:
@@ -81,7 +110,7 @@ def _reached(value: Any, name: str) -> Any:
     return value
 
 
-def _doc(value: Any) -> str:
+def docstring(value: Any) -> str:
     if isinstance(value, ModuleType):
         return value.__doc__ or ""
     module = getattr(value, "__module__", None) or type(value).__module__
@@ -105,7 +134,7 @@ BOOSTS = {"jax": 3.0, "jax.numpy": 4.0, "jax.lax": 2.0, "jax.random": 2.5, "jax.
 
 def _page(module: str, names: list[str]) -> str:
     """A module's page: summary tables by group, then an entry for each name."""
-    groups = reference_groups.grouped(module, names, _found)
+    groups = reference_groups.grouped(module, names, found)
     parts = [f"---\nsearch:\n  boost: {BOOSTS.get(module, 1.0)}\n---\n",
              f"# {module}\n\n{_intro(module)}"]
     for title, members in groups.items():
@@ -131,7 +160,7 @@ def _intro(module: str) -> str:
     if module in INTRODUCTIONS:
         return INTRODUCTIONS[module] + "\n\n"
     try:
-        text = markdown(_doc(_found(module)).partition("\n\n")[0]).removeprefix(f"{module}: ")
+        text = markdown(docstring(found(module)).partition("\n\n")[0]).removeprefix(f"{module}: ")
         return text[:1].upper() + text[1:] + "\n\n"
     except AttributeError:
         return ""
@@ -143,10 +172,10 @@ def _summary(module: str) -> str:
 
 def _first_sentence(name: str) -> str:
     """The first sentence of a name's text, for a cell of a table."""
-    value = _found(name)
+    value = found(name)
     if isinstance(value, (int, float, str, tuple)):
         return f"`{value!r}`"
-    text = markdown(_doc(value).partition("\n\n")[0]).replace("\n", " ")
+    text = markdown(docstring(value).partition("\n\n")[0]).replace("\n", " ")
     sentence = re.match(r".*?(?:[.:](?= |$)|$)", text)
     return _cell((sentence[0] if sentence else text).rstrip(".:"))
 
@@ -159,14 +188,14 @@ def _cell(text: str) -> str:
 
 def _has_entry(name: str) -> bool:
     try:
-        return not isinstance(_found(name), ModuleType)
+        return not isinstance(found(name), ModuleType)
     except AttributeError:
         return False
 
 
 def _entry(name: str, module: str) -> str:
     """A heading with the name's one anchor, its signature, and its text."""
-    value = _found(name)
+    value = found(name)
     short = _short(name, module)
     signature = _signature(value)
     shown = f"```python\n{short}{signature}\n```\n\n" if signature else ""
@@ -175,7 +204,23 @@ def _entry(name: str, module: str) -> str:
     heading = f"{module}.{short}".replace("_", r"\_")
     # As HTML, since Markdown takes double underscores in an attribute for emphasis.
     return (f'<h3 id="{name}" markdown="1">{heading}</h3>\n\n'
-            f"{shown}{markdown(_doc(value))}").rstrip()
+            f"{shown}{markdown(_linked(docstring(value), module))}").rstrip()
+
+
+def _linked(text: str, module: str) -> str:
+    """A docstring whose `See also:` has links to the entries of those names that have one."""
+    def link(name: re.Match[str]) -> str:
+        full = resolved(name[1], module)
+        if full is None or full not in surface.names() or not _has_entry(full):
+            return name[0]
+        page = surface.module_of(full)
+        return f"[`{name[1]}`]({'' if page == module else f'{page}.md'}#{full})"
+
+    def links(paragraph: re.Match[str]) -> str:
+        names = re.sub(r"``([\w.]+)``", link, paragraph[2].replace("\n", " ").rstrip())
+        return f"**See also:** {names}\n"
+
+    return re.sub(r"^(See also: )((?:.+\n?)+)", links, text, flags=re.MULTILINE)
 
 
 @functools.cache
@@ -221,9 +266,11 @@ def markdown(text: str) -> str:
                 row = lines[number]
                 indent = len(row) - len(row.lstrip())
                 margin = margin or indent
-                if row.strip() and indent <= margin and ":" in row:
-                    head, _, rest = row.strip().partition(":")
+                head, colon, rest = row.strip().partition(":")
+                if indent <= margin and colon and _NAMES.match(head):
                     out.append(f"- `{head.replace('`', '')}`:{rest}")
+                elif row.strip() and section[1] in ("Returns", "Yields"):
+                    out.append(row.strip())
                 elif row.strip():
                     out.append(f"  {row.strip()}")
                 number += 1

@@ -133,6 +133,8 @@ class PartitionSpec:
         unreduced axis.
       TypeError: the sets are none, or the kind is no ``UnreducedKind``.
 
+    See also: ``jax.sharding.NamedSharding``, ``jax.sharding.Mesh``, ``jax.jit``, ``jax.shard_map``.
+
     >>> PartitionSpec("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))
     """
@@ -502,6 +504,9 @@ EMPTY = AbstractMesh((), ())
 class Mesh(_Axes):
     """An array of devices whose dimensions have names. Equal meshes are one object.
 
+    As a context (``with mesh:``, deprecated) or a decorator it gives meaning to a
+    ``PartitionSpec`` in ``with_sharding_constraint`` and ``pjit``; ``set_mesh`` does more.
+
     Args:
       devices: an array of devices, or a nested sequence of them.
       axis_names: one name, or one for each dimension.
@@ -511,8 +516,8 @@ class Mesh(_Axes):
       ValueError: there are not as many names or types as dimensions.
       TypeError: the types are no ``AxisType``s.
 
-    As a context (``with mesh:``, deprecated) or a decorator it gives meaning to a
-    ``PartitionSpec`` in ``with_sharding_constraint`` and ``pjit``; ``set_mesh`` does more.
+    See also: ``jax.make_mesh``, ``jax.set_mesh``, ``jax.sharding.NamedSharding``,
+    ``jax.shard_map``.
     """
 
     __slots__ = ("__weakref__", "_hash", "_internal", "abstract_mesh", "axis_names", "axis_types",
@@ -782,7 +787,13 @@ class within:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The abstract mesh that is set; an empty one if none is."""
+    """The abstract mesh that is set; an empty one if none is.
+
+    Returns:
+      An ``AbstractMesh``.
+
+    See also: ``jax.set_mesh``, ``jax.make_mesh``, ``jax.sharding.Mesh``.
+    """
     return _current.around.abstract
 
 

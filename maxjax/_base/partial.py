@@ -13,6 +13,16 @@ from maxjax._base.pytree import PyTree
 class Partial(functools.partial):
     """``functools.partial`` whose arguments are leaves; the function is structure.
 
+    Args:
+      func: the function; functions that compare unequal make other structures, so that ``jit``
+        traces anew.
+      args, kw: its first arguments, pytrees.
+
+    Returns:
+      A function of the other arguments, which passes through ``jit``, ``vmap`` and ``scan``.
+
+    See also: ``jax.tree_util.register_pytree_node``, ``jax.tree.leaves``, ``jax.vjp``.
+
     >>> jax.tree_util.tree_leaves(jax.tree_util.Partial(max, 1, key=2))
     [1, 2]
     """

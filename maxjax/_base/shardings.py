@@ -195,7 +195,14 @@ def unknown_memory(kind: str, device: str) -> str:
 
 
 class SingleDeviceSharding(Sharding):
-    """The whole array is on one device."""
+    """The whole array is on one device.
+
+    Args:
+      device: a ``Device``.
+      memory_kind: "device", "pinned_host" or "unpinned_host"; there is one memory.
+
+    See also: ``jax.sharding.NamedSharding``, ``jax.device_put``, ``jax.devices``.
+    """
 
     def __init__(self, device: DeviceLike, *, memory_kind: str | None = None):
         _check_memory(memory_kind)
@@ -243,6 +250,9 @@ class NamedSharding(Sharding):
     Raises:
       ValueError: the spec names an axis that the mesh does not have.
       DuplicateSpecError: it names one twice.
+
+    See also: ``jax.sharding.PartitionSpec``, ``jax.sharding.Mesh``, ``jax.device_put``,
+    ``jax.jit``, ``lax.with_sharding_constraint``.
     """
 
     def __init__(self, mesh: AnyMesh, spec: PartitionSpec, *,

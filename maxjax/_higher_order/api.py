@@ -26,11 +26,17 @@ def eval_shape(fun: Callable[..., PyTree], *args: PyTree, **kwargs: PyTree) -> A
     """The shapes and dtypes of the results of ``fun``, without computing them.
 
     Args:
+      fun: a function of arrays or pytrees of them; it is traced, not run.
       args, kwargs: pytrees of arrays, scalars, ``ShapeDtypeStruct`` or anything with a shape and
         a dtype.
 
     Returns:
       The pytree of the results, with a ``ShapeDtypeStruct`` for each array.
+
+    Raises:
+      TypeError: an argument is no array, number or shape.
+
+    See also: ``jax.make_jaxpr``, ``jax.ShapeDtypeStruct``, ``jax.typeof``, ``jax.jit``.
     """
     jitted = fun if isinstance(fun, PjitFunction) else make_jit(fun)
     return jitted.eval_shape(*args, **kwargs)
@@ -52,9 +58,18 @@ def make_jaxpr(fun: Callable[..., PyTree], static_argnums: int | Iterable[int] =
     """A function that gives the jaxpr of ``fun`` for its arguments.
 
     Args:
+      fun: a function of arrays or pytrees of them; it is traced, not run.
       static_argnums: the positional arguments that are Python values.
       axis_env: pairs (name, size) of the named axes that are bound around ``fun``.
       return_shape: give the pair of the jaxpr and the pytree of the results' shapes.
+
+    Returns:
+      A function of ``fun``'s arguments that gives a ``ClosedJaxpr``: printed, it shows the program.
+
+    Raises:
+      TypeError: at a call, an argument is no array or number.
+
+    See also: ``jax.jit``, ``jax.eval_shape``, ``jax.extend.core.jaxpr_as_fun``.
 
     >>> make_jaxpr(lambda x: x)(1.0)
     { lambda ; a:f32[]. let  in (a,) }
@@ -144,23 +159,27 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: PyTree = UNSPECIFIED,
 
     Args:
       fun: a function of arrays or pytrees of them. Left out: a decorator is returned.
+      in_shardings, out_shardings: a ``Sharding``, a ``PartitionSpec`` (of the mesh that is set) or
+        None (left open) for each argument, or result; prefix pytrees of them.
       static_argnums, static_argnames: arguments that are Python values; hashable. The function
         is traced anew for each value.
       donate_argnums, donate_argnames: arguments whose memory may be taken for the results.
+      keep_unused: whether arguments that nothing reads also decide where the program runs.
+      device: where the arguments are put, and the function runs.
+      backend: the platform, which has to be there.
       inline: ``Inline.JAX_EARLY`` writes the function's operations into the jaxprs that call it;
         anything else is left to the compiler, which writes all calls out.
+      compiler_options: XLA options, which have no effect; a warning says so once.
       dynamic_dims: the dimensions whose sizes change from call to call, with a symbol for each:
         ``{0: {0: "batch"}}`` is dimension 0 of argument 0; arguments by position or name, with a
         pytree of such maps for a pytree, or one map for all of its leaves. The function is traced
         once for all sizes of 2 and more; in it such a size is symbolic: arithmetic, shapes and
         comparisons work, and a comparison that comes out otherwise at another size has the function
         traced once more. maxjax's own: JAX does not have it.
-      in_shardings, out_shardings: a ``Sharding``, a ``PartitionSpec`` (of the mesh that is set) or
-        None (left open) for each argument, or result; prefix pytrees of them.
-      device: where the arguments are put, and the function runs.
-      backend: the platform, which has to be there.
-      compiler_options: XLA options, which have no effect; a warning says so once.
-      keep_unused: whether arguments that nothing reads also decide where the program runs.
+
+    Returns:
+      A function of the same arguments. It has the methods ``lower``, ``trace`` and ``eval_shape``,
+      for what happens before it runs, and ``clear_cache``.
 
     Raises:
       TypeError: ``fun`` is not callable.
@@ -169,6 +188,9 @@ def jit(fun: Any = _NOT_SPECIFIED, /, *, in_shardings: PyTree = UNSPECIFIED,
       RuntimeError: at a call, there is no such platform.
       JaxRuntimeError: at a call, XLA has no option of a name in ``compiler_options``.
       DynamicSizeError: the function needs a dynamic size as a number.
+
+    See also: ``jax.grad``, ``jax.vmap``, ``jax.eval_shape``, ``jax.make_jaxpr``,
+    ``jax.disable_jit``, ``jax.checkpoint``.
 
     >>> mean = jit(lambda x: x.sum(0) / x.shape[0], dynamic_dims={0: {0: "batch"}})
     >>> mean(np.ones((4, 2), np.float32)), mean(np.ones((7, 2), np.float32))

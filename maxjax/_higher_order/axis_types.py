@@ -31,8 +31,13 @@ def auto_axes(f: Callable[..., PyTree] | None = None, /, *,
       out_sharding: how the results are to lie, a prefix pytree of ``PartitionSpec``s or
         ``NamedSharding``s; may also be given at each call.
 
+    Returns:
+      A function of the same arguments; or, without ``f``, a decorator.
+
     Raises:
       TypeError: at a call: there is no ``out_sharding``.
+
+    See also: ``jax.sharding.explicit_axes``, ``jax.sharding.reshard``, ``jax.shard_map``.
     """
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)

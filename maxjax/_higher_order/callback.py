@@ -290,15 +290,21 @@ def pure_callback(callback: Callable[..., PyTree], result_shape_dtypes: PyTree, 
         convert to arrays.
       result_shape_dtypes: a pytree with the shapes and dtypes of its results, such as
         ``jax.ShapeDtypeStruct``s.
+      args, kwargs: pytrees of arrays and numbers.
       sharding: accepted.
       vmap_method: what ``vmap`` does. "sequential": one call for each element, in a loop
         ("sequential_unrolled": written out). The others are one call for all elements, with a
         leading axis: unmapped arguments get one of size 1 ("expand_dims"), of the full size
         ("broadcast_all"), or none ("legacy_vectorized"). None: ``vmap`` is refused.
 
+    Returns:
+      A pytree of arrays as in ``result_shape_dtypes``.
+
     Raises:
       ValueError: no such ``vmap_method``; or a 64-bit dtype where they are disabled.
       JaxRuntimeError: the function failed, or returned something other than was declared.
+
+    See also: ``jax.experimental.io_callback``, ``jax.debug.callback``, ``jax.custom_jvp``.
 
     >>> def norm(x):
     ...     return np.linalg.norm(x)

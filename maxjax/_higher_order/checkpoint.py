@@ -175,8 +175,14 @@ def checkpoint(fun: Callable[..., PyTree], *, prevent_cse: bool | Sequence[bool]
       static_argnums: the positional arguments that are Python values.
       static_argnames: accepted, and without effect, as in JAX.
 
+    Returns:
+      A function of the same arguments and results.
+
     Raises:
       TypeError: ``prevent_cse`` is not a boolean.
+
+    See also: ``jax.grad``, ``jax.ad_checkpoint.checkpoint_name``, ``jax.checkpoint_policies``,
+    ``lax.scan``.
 
     >>> wave = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
     >>> jax.ad_checkpoint.print_saved_residuals(wave, 2.)
@@ -240,7 +246,17 @@ def _checkpoint_references(fun: Callable[..., PyTree], args: tuple[PyTree, ...],
 
 def remat(fun: Callable[..., PyTree], *, prevent_cse: bool = True, policy: Policy | None = None,
           static_argnums: int | tuple[int, ...] = ()) -> Callable[..., Any]:
-    """Another name of ``checkpoint``."""
+    """Another name of ``checkpoint``.
+
+    Args:
+      fun: a function of arrays or pytrees of them.
+      prevent_cse, policy, static_argnums: see ``checkpoint``.
+
+    Returns:
+      A function of the same arguments and results.
+
+    See also: ``jax.checkpoint``.
+    """
     return checkpoint(fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums)
 
 
@@ -292,6 +308,16 @@ def _trace(fun: Callable[..., PyTree], args: tuple[PyTree, ...], static: frozens
 
 def checkpoint_name(x: PyTree, name: str) -> Any:
     """The arrays of a pytree as they are, under a name for the policies of ``checkpoint``.
+
+    Args:
+      x: a pytree of arrays.
+      name: a text, which policies such as ``jax.checkpoint_policies.save_only_these_names`` ask
+        for.
+
+    Returns:
+      ``x``.
+
+    See also: ``jax.checkpoint``, ``jax.checkpoint_policies``.
 
     >>> def f(x):
     ...     return jnp.cos(jax.ad_checkpoint.checkpoint_name(jnp.sin(x), "sine"))

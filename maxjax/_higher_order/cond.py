@@ -301,11 +301,18 @@ def cond(pred: ArrayLike, true_fun: Callable[..., PyTree], false_fun: Callable[.
 
     Args:
       pred: a boolean scalar; a number counts as true where it is not zero.
+      true_fun, false_fun: functions of the operands, pytrees.
       operands: what the chosen function is called with.
       operand: the same, for a single one.
 
+    Returns:
+      The result of the function that ran. Under reverse-mode differentiation only its derivative is
+      computed.
+
     Raises:
       TypeError: ``pred`` is not a scalar, or the results differ in structure or type.
+
+    See also: ``lax.switch``, ``lax.select``, ``jnp.where``, ``lax.while_loop``.
 
     >>> lax.cond(jnp.array(False), lambda x: x + 1, lambda x: -x, 3)
     Array(-3, dtype=int32, weak_type=True)
@@ -369,10 +376,17 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *operand
     Args:
       index: an integer scalar.
       branches: functions of the operands with results of the same structure, shapes and dtypes.
+      operands: what the chosen branch is called with.
+      operand: the same, for a single one.
+
+    Returns:
+      The result of the branch that ran; one that is not chosen is traced, too, but not run.
 
     Raises:
       TypeError: ``index`` is not an integer scalar, or the results differ in structure or type.
       ValueError: there are no branches.
+
+    See also: ``lax.cond``, ``lax.select_n``, ``jnp.choose``.
 
     >>> lax.switch(5, [lambda x: x, lambda x: 10 * x], 3)
     Array(30, dtype=int32, weak_type=True)

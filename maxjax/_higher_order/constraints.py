@@ -46,6 +46,9 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
         ``Format``, or a prefix pytree of them. Dimensions that are ``PartitionSpec.UNCONSTRAINED``
         are left open.
 
+    Returns:
+      The same values, as a pytree of arrays. Outside of ``jit`` they are moved.
+
     Raises:
       TypeError: something given is no sharding.
       ValueError: they are no prefix; there is no sharding; a spec names Explicit axes, or an axis
@@ -53,6 +56,9 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> Any:
         divisible.
       RuntimeError: a ``PartitionSpec`` is given, and no mesh is set.
       AssertionError: all axes of the mesh that is set are Explicit, and the type says otherwise.
+
+    See also: ``jax.device_put``, ``jax.sharding.reshard``, ``jax.sharding.NamedSharding``,
+    ``jax.jit``.
 
     >>> mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     >>> rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
@@ -363,9 +369,14 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> Any:
       out_shardings: a ``NamedSharding``, a ``PartitionSpec`` of the mesh that is set, or a prefix
         pytree of them.
 
+    Returns:
+      A pytree of arrays of the same values, whose types have the new sharding.
+
     Raises:
       ValueError: no mesh is set, the spec names axes that are not Explicit, or a dimension is not
         divisible.
+
+    See also: ``jax.device_put``, ``lax.with_sharding_constraint``, ``jax.set_mesh``.
     """
     leaves, tree = pytree.flatten(xs)
     chosen = pytree.broadcast_prefix(out_shardings, xs, is_sharding, "reshard out_shardings")

@@ -155,10 +155,21 @@ def stage(trace: StagingTrace, function: Callable[..., list[Value]], jvp: FlatJv
 class custom_jvp(Generic[Result]):
     """A function with a rule for its Jacobian-vector products.
 
+    It is called as ``fun`` is. The rule, given by ``defjvp``, takes the tuples of primals and of
+    tangents, and returns the pair of the result and its tangent, which is linear in the tangents.
+    Reverse mode follows from it.
+
     Args:
       fun: a function of arrays or pytrees of them.
       nondiff_argnums, nondiff_argnames: the arguments that are not differentiated; the rule takes
         them first.
+
+    Raises:
+      AttributeError: at a call that is differentiated, no rule was given.
+      TypeError: the rule's results have another structure or type than those of ``fun``.
+
+    See also: ``jax.custom_vjp``, ``jax.jvp``, ``jax.custom_batching.custom_vmap``,
+    ``jax.pure_callback``.
 
     >>> @jax.custom_jvp
     ... def f(x):

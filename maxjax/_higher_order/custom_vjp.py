@@ -156,10 +156,22 @@ def custom_vjp_primal_tree_values(tree: PyTree) -> Any:
 class custom_vjp(Generic[Result]):
     """A function with a rule for reverse mode. It has no forward mode.
 
+    It is called as ``fun`` is. ``defvjp`` gives the rule as two functions: the forward one takes
+    the arguments and returns the pair of the result and residuals, any pytree; the backward one
+    takes residuals and the cotangent, and returns a tuple of one cotangent for each argument, or
+    None for zeros.
+
     Args:
       fun: a function of arrays or pytrees of them.
       nondiff_argnums, nondiff_argnames: the arguments that are not differentiated, such as
         functions; no tracers. The backward rule takes them first.
+
+    Raises:
+      AttributeError: at a call that is differentiated, no rule was given.
+      TypeError: the cotangents are no tuple of the arguments' structure; forward mode is asked for.
+      ValueError: a cotangent is of another shape or dtype than its argument.
+
+    See also: ``jax.custom_jvp``, ``jax.vjp``, ``jax.grad``, ``lax.stop_gradient``.
 
     >>> @jax.custom_vjp
     ... def clipped(x):

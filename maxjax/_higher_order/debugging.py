@@ -172,8 +172,14 @@ def debug_callback(callback: Callable[..., None] | None = None, *args: PyTree,
         in which they are written.)
       partitioned: accepted.
 
+    Returns:
+      None.
+
     Raises:
       TypeError: ``callback`` cannot be called.
+
+    See also: ``jax.debug.print``, ``jax.pure_callback``, ``jax.experimental.io_callback``,
+    ``jax.effects_barrier``.
 
     >>> jax.jit(lambda x: jax.debug.callback(print, "x is", x))(3)
     x is 3
@@ -251,8 +257,13 @@ def debug_print(fmt: str | None = None, *args: PyTree, ordered: bool = False,
       skip_format_check: allow arguments that the format does not use; without any field in the
         format they are printed after it.
 
+    Returns:
+      None.
+
     Raises:
       ValueError: an argument is not used.
+
+    See also: ``jax.debug.callback``, ``jax.debug.breakpoint``, ``jax.disable_jit``.
 
     >>> @jax.jit
     ... def f(x):

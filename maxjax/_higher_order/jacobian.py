@@ -152,6 +152,7 @@ def jacfwd(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
     """A function that gives the Jacobian of ``fun``, column by column in forward mode.
 
     Args:
+      fun: a function of arrays or pytrees of them.
       argnums: the positional argument or arguments to differentiate with respect to.
       has_aux: ``fun`` returns a pair (result, auxiliary data).
       holomorphic: ``fun`` is holomorphic.
@@ -159,6 +160,12 @@ def jacfwd(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
     Returns:
       For each leaf of the result, a pytree like the argument of arrays of shape
       ``result.shape + argument.shape``.
+
+    Raises:
+      TypeError: ``fun`` is not callable. At a call: an argument is no real array, without
+        ``holomorphic``.
+
+    See also: ``jax.jacrev``, ``jax.hessian``, ``jax.jvp``, ``jax.linearize``.
     """
     check_callable(fun)
 
@@ -204,6 +211,23 @@ def jacrev(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
     """A function that gives the Jacobian of ``fun``, row by row in reverse mode.
 
     Arguments and results are those of ``jacfwd``; ``allow_int`` allows integer arguments.
+
+    Args:
+      fun: a function of arrays or pytrees of them.
+      argnums: the positional argument or arguments to differentiate with respect to.
+      has_aux: ``fun`` returns a pair (result, auxiliary data).
+      holomorphic: ``fun`` is holomorphic.
+      allow_int: integer arguments are allowed; their derivatives are of dtype float0.
+
+    Returns:
+      As of ``jacfwd``. It takes one backward pass for each element of the result, so it is the
+      better one for results of fewer elements than the arguments have.
+
+    Raises:
+      TypeError: ``fun`` is not callable. At a call: an argument is an integer, without
+        ``allow_int``.
+
+    See also: ``jax.jacfwd``, ``jax.grad``, ``jax.hessian``, ``jax.vjp``.
     """
     check_callable(fun)
 
@@ -244,7 +268,24 @@ def _arrays(tree: PyTree) -> Any:
 
 def hessian(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: bool = False,
             holomorphic: bool = False) -> Callable[..., Any]:
-    """A function that gives the Hessian of ``fun``: forward over reverse mode."""
+    """A function that gives the Hessian of ``fun``: forward over reverse mode.
+
+    Args:
+      fun: a function of arrays or pytrees of them, such as one with a scalar result.
+      argnums: the positional argument or arguments to differentiate with respect to.
+      has_aux: ``fun`` returns a pair (result, auxiliary data).
+      holomorphic: ``fun`` is holomorphic.
+
+    Returns:
+      A function that gives, for each leaf of the result, a pytree like the argument of pytrees like
+      it, of arrays of shape ``result.shape + argument.shape + argument.shape``.
+
+    Raises:
+      TypeError: ``fun`` is not callable. At a call: an argument is no real array, without
+        ``holomorphic``.
+
+    See also: ``jax.jacfwd``, ``jax.jacrev``, ``jax.grad``, ``jax.jvp``.
+    """
     return jacfwd(jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
                   argnums, has_aux=has_aux, holomorphic=holomorphic)
 

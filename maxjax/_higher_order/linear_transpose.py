@@ -35,6 +35,7 @@ def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
       fun: linear in its arguments, up to a constant; of floating-point and complex numbers, or of
         integers.
       primals: arrays, or shapes and dtypes, of the arguments.
+      reduce_axes: must be empty.
 
     Returns:
       A function of a cotangent of the result that gives a tuple of cotangents of the arguments. It
@@ -43,6 +44,8 @@ def linear_transpose(fun: Callable[..., PyTree], *primals: PyTree,
     Raises:
       TypeError: arguments or results of integers and others; a cotangent of another type.
       NotImplementedError: when the transpose is called: ``fun`` is not linear.
+
+    See also: ``jax.vjp``, ``jax.linearize``, ``jax.grad``.
 
     >>> jax.linear_transpose(lambda x, y: 2 * x - y, 1.0, 1.0)(3.0)
     (Array(6., dtype=float32, weak_type=True), Array(-3., dtype=float32, weak_type=True))

@@ -98,6 +98,15 @@ def _description(eqn: JaxprEqn) -> str:
 def print_saved_residuals(f: Callable[..., PyTree], *args: PyTree, **kwargs: PyTree) -> None:
     """Prints what the backward pass of ``f`` needs of the forward pass.
 
+    Args:
+      f: a function of arrays or pytrees of them; it is traced, not run.
+      args, kwargs: its arguments.
+
+    Returns:
+      None.
+
+    See also: ``jax.checkpoint``, ``jax.ad_checkpoint.checkpoint_name``, ``jax.vjp``.
+
     >>> jax.ad_checkpoint.print_saved_residuals(lambda x, y: x * y, jnp.ones(()), jnp.ones(2))
     f32[] from the argument x
     f32[2] from the argument y

@@ -397,6 +397,9 @@ def scan(f: Callable[[Carry, X], tuple[Carry, Y]], init: Carry, xs: X | None = N
       ValueError: leading axes differ, one is split over Explicit axes, or nothing gives
         the length.
 
+    See also: ``lax.fori_loop``, ``lax.while_loop``, ``lax.map``, ``lax.associative_scan``,
+    ``lax.cumsum``, ``jax.checkpoint``.
+
     >>> scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """

@@ -36,6 +36,8 @@ class ShapeDtypeStruct(HasNoValue):
         names more dimensions.
       TypeError: where the sharding is asked for, a ``PartitionSpec`` was given and no mesh is set.
 
+    See also: ``jax.eval_shape``, ``jax.typeof``, ``jax.jit``, ``jax.pure_callback``.
+
     >>> ShapeDtypeStruct((2,), np.float32)
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
@@ -225,9 +227,17 @@ def _number_class(x: object) -> _Number | None:
 def typeof(x: object) -> Any:
     """The type of an array or scalar, or of a value of a type above arrays.
 
+    Args:
+      x: an array, a tracer, or a number.
+
+    Returns:
+      A ``ShapedArray``: shape, dtype, weak type and, over Explicit axes, the sharding.
+
     Raises:
       TypeError: ``x`` is none of them.
       OverflowError: it is an integer of Python's that is too large.
+
+    See also: ``jax.eval_shape``, ``jnp.shape``, ``jnp.result_type``.
     """
     # Of a number only the type is needed; as an array it would be a transfer to the device.
     number = _numbers.get(x.__class__)

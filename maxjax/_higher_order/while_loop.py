@@ -235,15 +235,20 @@ def while_loop(cond_fun: Callable[[Tree], ArrayLike], body_fun: Callable[[Tree],
                init_val: Tree) -> Tree:
     """Applies ``body_fun`` to the carry as long as ``cond_fun`` of it is true.
 
+    Only forward-mode differentiable: the number of iterations is not known beforehand.
+
     Args:
       cond_fun: carry -> a boolean scalar.
       body_fun: carry -> carry, of the same structure, shapes and dtypes.
       init_val: the first carry, a pytree.
 
-    Only forward-mode differentiable: the number of iterations is not known beforehand.
+    Returns:
+      The last carry; the first, where the predicate is false at once.
 
     Raises:
       TypeError: the predicate is not a boolean scalar, or the carry changes its structure or types.
+
+    See also: ``lax.fori_loop``, ``lax.scan``, ``lax.cond``.
 
     >>> lax.while_loop(lambda x: x < 100, lambda x: 3 * x, 1)
     Array(243, dtype=int32, weak_type=True)
@@ -362,12 +367,19 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[PyTree, Py
     otherwise a ``while_loop``.
 
     Args:
+      lower, upper: integers, known or traced; no iteration where ``upper`` is not above ``lower``.
       body_fun: ``(i, carry) -> carry``.
+      init_val: the first carry, a pytree, whose structure, shapes and dtypes ``body_fun`` keeps.
       unroll: see ``scan``; only where the bounds are known.
+
+    Returns:
+      The last carry.
 
     Raises:
       TypeError: the bounds' dtypes differ, or the carry changes its structure or types.
       ValueError: ``unroll`` is given where the bounds are not known.
+
+    See also: ``lax.scan``, ``lax.while_loop``, ``lax.map``.
 
     >>> lax.fori_loop(1, 5, lambda i, product: product * i, 1)
     Array(24, dtype=int32, weak_type=True)

@@ -167,6 +167,13 @@ class Array(ArrayMembers):
     Concrete arrays and tracers both are instances. The operators and methods are installed by
     ``maxjax.numpy``.
 
+    Arrays come from ``jnp.array`` and the functions that compute, not from calling the class. They
+    are immutable: ``x.at[i].set(v)`` gives a changed copy, and ``x += 1`` a new array under the
+    same name. As an annotation it stands for tracers, too.
+
+    See also: ``jnp.array``, ``jnp.asarray``, ``jnp.ndarray.at``, ``jax.device_put``,
+    ``jax.typing.ArrayLike``.
+
     >>> isinstance(jnp.arange(3), jnp.ndarray), isinstance(np.arange(3), jnp.ndarray)
     (True, False)
     """

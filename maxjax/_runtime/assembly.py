@@ -40,10 +40,16 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding | Format,
       data_callback: from the index of a part, a tuple of slices, its value.
       dtype: that of the values.
 
+    Returns:
+      An array of which each process has the parts of its devices.
+
     Raises:
       ValueError: a part is of another shape or dtype, or a masked array.
       TypeError: a part is no array or number, or there are no arrays of its dtype.
       UnexpectedTracerError: it is called while a function is traced.
+
+    See also: ``jax.make_array_from_single_device_arrays``,
+    ``jax.make_array_from_process_local_data``, ``jax.device_put``.
 
     >>> mesh = jax.make_mesh((1,), ("x",))
     >>> rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
@@ -102,10 +108,16 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
       arrays: a part for each device of the sharding, in any order.
       dtype: the dtype, where there are no parts.
 
+    Returns:
+      An array; the parts are taken as they are, without a copy.
+
     Raises:
       TypeError: a part is no array, or they are in no list or tuple.
       ValueError: there are too few, they lie on other devices, or one is of another shape or dtype,
         or traced.
+
+    See also: ``jax.make_array_from_callback``, ``jax.device_put``,
+    ``jax.Array.addressable_shards``.
     """
     if not isinstance(sharding, Sharding):
         raise TypeError("sharding should be an instance of `jax.sharding`. Got "
@@ -168,8 +180,14 @@ def make_array_from_process_local_data(sharding: PyTree, local_data: PyTree,
       global_shape: the shape of the whole arrays, with None for sizes that follow from the others,
         or a prefix pytree of shapes; None: all do.
 
+    Returns:
+      A pytree of arrays.
+
     Raises:
       ValueError: the data are of another shape than the devices hold, or these hold no block.
+
+    See also: ``jax.make_array_from_callback``, ``jax.make_array_from_single_device_arrays``,
+    ``jax.device_put``.
     """
     def put_whole(data: npt.ArrayLike, sharding: Any,
                   global_shape: Sequence[int | None] | None) -> ArrayImpl:

@@ -273,8 +273,17 @@ def _first_platform(wanted: str | None) -> str | None:
 def devices(backend: str | Client | None = None) -> list[Device]:
     """All devices, of one platform if named.
 
+    Args:
+      backend: the platform's name, such as "cpu" or "gpu"; None: the default one.
+
+    Returns:
+      A list of ``Device``; with several processes those of all.
+
     Raises:
       RuntimeError: there is no such platform.
+
+    See also: ``jax.local_devices``, ``jax.device_count``, ``jax.default_backend``,
+    ``jax.device_put``, ``jax.make_mesh``.
     """
     wanted = backend.platform if isinstance(backend, Client) else backend
     wanted = wanted or _named_platform()

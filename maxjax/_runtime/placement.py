@@ -60,15 +60,22 @@ def device_put(x: PyTree, device: PyTree = None, *, src: PyTree = None, donate: 
         ``jax.memory.Space`` of where the values are, a ``Format``, or a prefix pytree of
         them. None: the default device, to which the arrays are not committed; arrays stay where
         they are.
-      donate: whether the leaves may be given up for the results; may be a prefix pytree.
-      may_alias: False: results share no memory with the leaves.
       src: where the leaves are, and so their cotangents go: a device, a sharding, or a prefix
         pytree of them. None: where they are found to be.
+      donate: whether the leaves may be given up for the results; may be a prefix pytree.
+      may_alias: False: results share no memory with the leaves.
+
+    Returns:
+      A pytree of arrays. It returns before the copies are done; in ``jit`` it constrains where
+      values lie.
 
     Raises:
       ValueError: it is no device; ``donate`` and ``may_alias`` are both True; the value's rank is
         too small for the sharding, or a dimension not divisible.
       TypeError: a leaf is no array.
+
+    See also: ``jax.device_get``, ``jax.devices``, ``jax.sharding.NamedSharding``,
+    ``jax.make_array_from_callback``, ``jax.block_until_ready``.
     """
     leaves, spec = pytree.flatten(x)
     placements = for_leaves(device, x, len(leaves), "device_put device")
@@ -246,7 +253,19 @@ def _put_traced(values: Sequence[Array], placements: Sequence[Device | Sharding 
 
 def device_get(x: PyTree) -> Any:
     """The leaves of a pytree as NumPy arrays; random keys, tracers and leaves that are no arrays
-    stay as they are."""
+    stay as they are.
+
+    Args:
+      x: a pytree.
+
+    Returns:
+      A pytree of NumPy arrays; it waits until they are computed.
+
+    Raises:
+      RuntimeError: an array was deleted or donated.
+
+    See also: ``jax.device_put``, ``jnp.asarray``, ``jax.block_until_ready``.
+    """
     def get(leaf: Any) -> Any:
         if isinstance(leaf, Tracer):
             return leaf
@@ -258,7 +277,21 @@ def device_get(x: PyTree) -> Any:
 
 
 def block_until_ready(x: PyTree) -> Any:
-    """Waits until all leaves are computed, and returns ``x``."""
+    """Waits until all leaves are computed, and returns ``x``.
+
+    Operations return before they are done; a time measured without it is that of their start.
+
+    Args:
+      x: a pytree; leaves that are no arrays stay as they are.
+
+    Returns:
+      ``x`` itself.
+
+    Raises:
+      RuntimeError: an array was deleted or donated.
+
+    See also: ``jax.device_get``, ``jax.effects_barrier``.
+    """
     if isinstance(x, ArrayImpl):      # most often
         x.block_until_ready()
         return x
@@ -279,12 +312,36 @@ def copy_to_host_async(x: PyTree) -> Any:
 
 
 def device_count(backend: str | None = None) -> int:
-    """The number of devices."""
+    """The number of devices.
+
+    Args:
+      backend: the platform's name; None: the default one.
+
+    Returns:
+      An int; with several processes the devices of all.
+
+    Raises:
+      RuntimeError: there is no such platform.
+
+    See also: ``jax.local_device_count``, ``jax.devices``, ``jax.process_count``.
+    """
     return len(all_devices(backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """The number of this process's devices."""
+    """The number of this process's devices.
+
+    Args:
+      backend: the platform's name; None: the default one.
+
+    Returns:
+      An int.
+
+    Raises:
+      RuntimeError: there is no such platform.
+
+    See also: ``jax.device_count``, ``jax.local_devices``.
+    """
     return len(local_devices(backend=backend))
 
 
@@ -292,9 +349,19 @@ def local_devices(process_index: int | None = None, backend: str | None = None,
                   host_id: int | None = None) -> list[Device]:
     """The devices of a process: this one, or the one of that number.
 
+    Args:
+      process_index: the process's number; None: this one's.
+      backend: the platform's name; None: the default one.
+      host_id: an older name of ``process_index``.
+
+    Returns:
+      A list of ``Device``.
+
     Raises:
       RuntimeError: there is no such platform.
       ValueError: there is no such process.
+
+    See also: ``jax.devices``, ``jax.local_device_count``, ``jax.process_index``.
     """
     if host_id is not None:
         warnings.warn("The argument to jax.local_devices has been renamed from `host_id` to "
@@ -310,7 +377,13 @@ def local_devices(process_index: int | None = None, backend: str | None = None,
 
 
 def default_backend() -> str:
-    """The platform of the default device."""
+    """The platform of the default device.
+
+    Returns:
+      The platform's name: "cpu" or "gpu".
+
+    See also: ``jax.devices``, ``jax.default_device``.
+    """
     return all_devices()[0].platform
 
 
@@ -319,6 +392,11 @@ def live_arrays(platform: str | None = None) -> list[Any]:
 
     Args:
       platform: the devices' kind, such as "cpu"; None for the default one.
+
+    Returns:
+      A list of arrays.
+
+    See also: ``jax.Array.delete``, ``jax.clear_caches``.
     """
     wanted = all_devices(platform)[0].platform
     return [x for x in gc.get_objects()

@@ -94,6 +94,15 @@ def _style(color: Sequence[float]) -> Any:
 def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
     """Prints which devices hold which part of an array; see ``visualize_sharding``.
 
+    Args:
+      arr: an array of one or two dimensions, or a tracer.
+      kwargs: those of ``visualize_sharding``.
+
+    Returns:
+      None.
+
+    See also: ``jax.debug.visualize_sharding``, ``jax.debug.inspect_array_sharding``.
+
     >>> visualize_array_sharding(jnp.zeros(4))
     ┌───────┐
     │ CPU 0 │

@@ -42,6 +42,7 @@ def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyT
     device of its own, under jit.
 
     Args:
+      fun: a function of arrays or pytrees of them, positional ones.
       axis_name: a name for the axis, for collectives such as ``lax.psum`` inside ``fun``.
       in_axes: for each positional argument the axis that is mapped, or None; a prefix pytree.
         Keyword arguments map axis 0.
@@ -53,9 +54,16 @@ def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyT
       axis_size: how many elements there are; must be so.
       donate_argnums: positional arguments whose memory results may take; they are deleted.
 
+    Returns:
+      A function of the same arguments with one more axis in each that is mapped. The results lie
+      over the devices along theirs.
+
     Raises:
       TypeError: ``fun`` is not callable, or an axis is neither an int nor None.
       ValueError: no argument is mapped, or there are not as many devices as elements.
+
+    See also: ``jax.vmap``, ``jax.shard_map``, ``jax.jit``, ``lax.psum``,
+    ``jax.local_device_count``.
 
     >>> jax.pmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")(jnp.array([2.]))
     Array([1.], dtype=float32)

@@ -85,10 +85,16 @@ def shard_map(f: Callable[..., PyTree] | None = None, /, *, out_specs: PyTree,
       check_vma: whether types say over which axes values may vary (``float32[4]{V:x}``), so that
         ``out_specs`` can be checked, and what is the same on all shards is differentiated as such.
 
+    Returns:
+      A function of whole arrays; or, without ``f``, a decorator.
+
     Raises:
       TypeError: ``f`` is not callable, or a spec, the mesh or ``axis_names`` of the wrong type.
       ValueError: a spec names an axis that is not manual, is too long, or does not divide the
         dimension; or ``out_specs`` leaves out an axis over which a result may vary.
+
+    See also: ``jax.jit``, ``jax.vmap``, ``jax.pmap``, ``lax.psum``, ``jax.make_mesh``,
+    ``jax.sharding.PartitionSpec``.
 
     >>> mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     >>> total = jax.shard_map(lambda x: jax.lax.psum(x.sum(), "x"), mesh=mesh,

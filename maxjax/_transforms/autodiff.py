@@ -132,6 +132,8 @@ def jvp(fun: Callable[..., PyTree], primals: Sequence[PyTree], tangents: Sequenc
     Raises:
       TypeError: the structures or dtypes differ.
       ValueError: the shapes differ.
+
+    See also: ``jax.vjp``, ``jax.linearize``, ``jax.grad``, ``jax.jacfwd``, ``jax.custom_jvp``.
     """
     check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -228,11 +230,20 @@ def linearize(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = Fals
     """The value of ``fun`` and the function that maps tangents to tangents there.
 
     Args:
+      fun: a function of arrays or pytrees of them.
+      primals: its arguments, at which it is evaluated once.
+      has_aux: ``fun`` returns a pair (result, auxiliary data).
       in_nzs: booleans, a prefix of the tree of arguments: the tangents of those with False are
         zero. ``fun_jvp.out_nzs`` tells which results then have a tangent.
 
     Returns:
       ``(result, fun_jvp)``, or ``(result, fun_jvp, aux)``.
+
+    Raises:
+      TypeError: ``fun`` is not callable.
+      ValueError: when ``fun_jvp`` is called: the tangents are of other shapes or dtypes.
+
+    See also: ``jax.jvp``, ``jax.vjp``, ``jax.linear_transpose``, ``jax.jacfwd``.
     """
     check_callable(fun)
     if in_nzs is not None:
@@ -327,6 +338,10 @@ def vjp(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
     """The value of ``fun`` and the function that maps its cotangent to those of its arguments.
 
     Args:
+      fun: a function of arrays or pytrees of them.
+      primals: its arguments, at which it is evaluated once.
+      has_aux: ``fun`` returns a pair (result, auxiliary data).
+      reduce_axes: must be empty.
       saveable_args: booleans, a prefix of the tree of arguments: those with False are not kept for
         the backward pass, and are put into ``fun_vjp.args_res`` by whoever calls ``fun_vjp``.
       in_nzs: such booleans: the derivatives by arguments with False are zero.
@@ -334,6 +349,14 @@ def vjp(fun: Callable[..., PyTree], *primals: PyTree, has_aux: bool = False,
     Returns:
       ``(result, fun_vjp)``, or ``(result, fun_vjp, aux)``. ``fun_vjp(cotangent)`` gives a tuple of
       one pytree for each argument.
+
+    Raises:
+      ValueError: when ``fun_vjp`` is called: the cotangent's structure, shape or dtype is not that
+        of the result.
+      TypeError: ``fun`` is not callable.
+
+    See also: ``jax.grad``, ``jax.jvp``, ``jax.linear_transpose``, ``jax.jacrev``,
+    ``jax.custom_vjp``.
     """
     check_callable(fun)
     if reduce_axes:
@@ -369,9 +392,18 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
       has_aux: ``fun`` returns a pair (result, auxiliary data).
       holomorphic: ``fun`` is a holomorphic function of complex arguments.
       allow_int: integer arguments are allowed; their gradients are of dtype float0.
+      reduce_axes: must be empty.
+
+    Returns:
+      A function of ``fun``'s arguments that gives ``(value, gradient)``, or ``((value, aux),
+      gradient)``. The gradient is a pytree like the argument, or a tuple of them if ``argnums`` is
+      one; of a complex argument it is the conjugate of the direction in which a real result grows,
+      as in JAX.
 
     Raises:
       TypeError: the result is not a real scalar, or an argument is not real or complex.
+
+    See also: ``jax.grad``, ``jax.vjp``, ``jax.jacrev``.
     """
     check_callable(fun)
     numbers = argument_numbers(argnums)
@@ -444,7 +476,27 @@ def argument_positions(numbers: Sequence[int], count: int) -> list[int]:
 def grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: bool = False,
          holomorphic: bool = False, allow_int: bool = False,
          reduce_axes: Sequence[Hashable] = ()) -> Callable[..., Any]:
-    """A function that gives the gradient of ``fun``; arguments as for ``value_and_grad``.
+    """A function that gives the gradient of ``fun``.
+
+    Args:
+      fun: a function with a scalar result (or a pair of one and auxiliary data).
+      argnums: the positional argument or arguments to differentiate with respect to.
+      has_aux: ``fun`` returns a pair (result, auxiliary data).
+      holomorphic: ``fun`` is a holomorphic function of complex arguments.
+      allow_int: integer arguments are allowed; their gradients are of dtype float0, which holds
+        nothing.
+      reduce_axes: must be empty.
+
+    Returns:
+      A function of ``fun``'s arguments that gives the gradient, a pytree like the argument (a tuple
+      of them if ``argnums`` is one), or ``(gradient, aux)``.
+
+    Raises:
+      TypeError: ``fun`` is not callable. At a call: the result is no scalar, or complex without
+        ``holomorphic``; an argument is an integer; or there is no such argument.
+
+    See also: ``jax.value_and_grad``, ``jax.jacrev``, ``jax.hessian``, ``jax.vjp``,
+    ``lax.stop_gradient``, ``jax.custom_vjp``.
 
     >>> grad(lambda x: x ** 2)(3.0)
     Array(6., dtype=float32, weak_type=True)

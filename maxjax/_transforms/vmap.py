@@ -44,10 +44,17 @@ def vmap(fun: Function, in_axes: int | Sequence[PyTree] | None = 0, out_axes: Py
       spmd_axis_name: the mesh axis that the elements lie along, for a ``shard_map`` inside.
       sum_match: where ``out_axes`` is None, results that differ between elements are summed.
 
+    Returns:
+      A function of the same arguments with one more axis in each that is mapped, whose results have
+      one more, too. It runs as one program of larger operations, not as a loop.
+
     Raises:
       TypeError: ``in_axes`` or ``out_axes`` holds anything but ints and None.
       ValueError: the sizes differ, an axis is out of range, or ``out_axes`` is None for a result
         that differs between elements.
+
+    See also: ``jax.pmap``, ``jax.shard_map``, ``lax.map``, ``lax.scan``, ``jnp.vectorize``,
+    ``jax.custom_batching.custom_vmap``.
 
     >>> jax.vmap(jnp.dot, in_axes=(0, None))(jnp.eye(2), jnp.array([3., 4.]))
     Array([3., 4.], dtype=float32)

@@ -34,6 +34,11 @@ def optimization_barrier(operand: Any, /) -> Any:
     Args:
       operand: a pytree of arrays.
 
+    Returns:
+      A pytree of the same values.
+
+    See also: ``jax.checkpoint``, ``jax.block_until_ready``.
+
     >>> lax.optimization_barrier({"a": jnp.arange(2)})
     {'a': Array([0, 1], dtype=int32)}
     """

@@ -142,12 +142,19 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     the cotangent.
 
     Args:
+      x: a pytree of arrays and numbers.
       axis_name: a name or a tuple of them; ints in it are dimensions of ``x``.
       axis_index_groups: sums within each of these groups, which cover all indices (not under
         ``vmap``).
 
+    Returns:
+      A pytree of ``x``'s shapes, the same for all elements.
+
     Raises:
       NameError: an axis is not bound.
+
+    See also: ``lax.pmean``, ``lax.pmax``, ``lax.psum_scatter``, ``lax.all_gather``,
+    ``lax.axis_index``, ``jax.shard_map``, ``jax.vmap``.
 
     >>> jax.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1., 3.]))
     Array([0.25, 0.75], dtype=float32)
@@ -200,7 +207,17 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The mean over the elements of named axes: ``psum(x) / psum(1)``.
 
     Args:
-      axis_name, axis_index_groups: see ``psum``.
+      x: a pytree of arrays and numbers; integers give floats.
+      axis_name: a name or a tuple of them.
+      axis_index_groups: means within each of these groups (not under ``vmap``).
+
+    Returns:
+      A pytree of ``x``'s shapes, the same for all elements.
+
+    Raises:
+      NameError: an axis is not bound.
+
+    See also: ``lax.psum``, ``lax.pmax``, ``jnp.mean``.
 
     >>> jax.vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")(jnp.array([1., 2., 6.]))
     Array([-2., -1.,  3.], dtype=float32)
@@ -239,7 +256,16 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The greatest of the elements of named axes. It has no derivative.
 
     Args:
+      x: a pytree of arrays and numbers.
       axis_name, axis_index_groups: see ``psum``.
+
+    Returns:
+      A pytree of ``x``'s shapes, the same for all elements.
+
+    Raises:
+      NameError: an axis is not bound.
+
+    See also: ``lax.pmin``, ``lax.psum``, ``lax.pmean``, ``jnp.max``.
 
     >>> jax.vmap(lambda x: x == lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 5, 2]))
     Array([False,  True, False], dtype=bool)
@@ -272,16 +298,22 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """Inside ``shard_map``: the same values with another variation in their type.
 
     Args:
+      x: a pytree of arrays.
       axis_name: axes along which the values are all in one state.
       to: "varying", of values that are the same on all shards (the derivative sums the cotangents
         of all shards) or reduced; "unreduced", of values that vary: they are the summands of a sum,
         to be reduced by ``psum`` or ``psum_scatter``; "reduced", of values that are the same on
         all shards: their cotangents stay unreduced.
 
+    Returns:
+      A pytree of the same values.
+
     Raises:
       ValueError: there is no conversion from the values' state, ``to`` is unknown, or the call is
         outside ``shard_map``.
       TypeError: ``axis_name`` is neither a name nor a tuple of them.
+
+    See also: ``lax.psum``, ``lax.all_gather``, ``jax.shard_map``, ``jax.typeof``.
 
     >>> def f(x):
     ...     print(jax.typeof(x), jax.typeof(lax.pcast(x, "i", to="varying")))
@@ -321,12 +353,20 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
     """Gathers all elements of a named axis along a dimension, on each of them.
 
     Args:
+      x: a pytree of arrays.
       axis_name, axis_index_groups: see ``psum``.
       axis: the new dimension; with ``tiled`` the one along which they are concatenated.
+      tiled: whether they are concatenated rather than stacked.
       to: "varying"; under ``shard_map`` also "invarying", and "reduced" (see ``pcast``).
+
+    Returns:
+      A pytree of arrays with one more dimension, of the axis's size; with ``tiled`` one is that
+      many times as long.
 
     Raises:
       NameError: the axis is not bound.
+
+    See also: ``lax.psum_scatter``, ``lax.all_to_all``, ``lax.ppermute``, ``lax.psum``.
 
     >>> jax.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2))
     Array([[0, 1],
@@ -367,13 +407,20 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
     """The sum over a named axis, scattered: each element gets one part.
 
     Args:
+      x: a pytree of arrays.
       axis_name, axis_index_groups: see ``psum``.
       scatter_dimension: divided among the elements. It has the axis's size, and the result lacks
-        it; with ``tiled`` its size is a multiple, and it remains.
+        it.
+      tiled: the dimension's size is a multiple of the axis's instead, and it remains.
+
+    Returns:
+      A pytree of arrays: with ``tiled=False`` without the dimension, otherwise with one part of it.
 
     Raises:
       NameError: the axis is not bound.
       ValueError: the dimension's size does not fit.
+
+    See also: ``lax.psum``, ``lax.all_gather``, ``lax.all_to_all``.
 
     >>> jax.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
     Array([4, 6], dtype=int32)
@@ -411,15 +458,22 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
     """Splits each element into one part per element, and sends part ``n`` of all to element ``n``.
 
     Args:
+      x: a pytree of arrays.
       axis_name, axis_index_groups: see ``psum``.
       split_axis: the dimension to split. It has the axis's size, and the result lacks it; with
         ``tiled`` its size is a multiple, and it remains.
       concat_axis: the new dimension along which the parts are stacked; with ``tiled`` the existing
         one along which they are concatenated.
+      tiled: whether parts are concatenated rather than stacked.
+
+    Returns:
+      A pytree of arrays with as many elements.
 
     Raises:
       NameError: the axis is not bound.
       ValueError: the dimension's size does not fit.
+
+    See also: ``lax.all_gather``, ``lax.psum_scatter``, ``lax.ppermute``, ``lax.ragged_all_to_all``.
 
     >>> x = jnp.array([[1, 2], [3, 4]])
     >>> jax.vmap(lambda row: lax.all_to_all(row, "i", 0, 0), axis_name="i")(x)
@@ -550,8 +604,16 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
 def axis_index(axis_name: Any) -> Array:
     """The index of the element along a named axis, an int32; of several axes the last is minor.
 
+    Args:
+      axis_name: a name, or a tuple of them.
+
+    Returns:
+      A scalar array of int32.
+
     Raises:
       NameError: an axis is not bound.
+
+    See also: ``lax.axis_size``, ``lax.psum``, ``random.fold_in``, ``jax.shard_map``.
 
     >>> jax.vmap(lambda x: x * lax.axis_index("i"), axis_name="i")(jnp.array([5, 5, 5]))
     Array([ 0,  5, 10], dtype=int32)
@@ -572,8 +634,16 @@ def axis_index(axis_name: Any) -> Array:
 def axis_size(axis_name: Any) -> int:
     """The size of a named axis, an int; the product for several.
 
+    Args:
+      axis_name: a name, or a tuple of them.
+
+    Returns:
+      A Python int, with which shapes can be made.
+
     Raises:
       NameError: an axis is not bound.
+
+    See also: ``lax.axis_index``, ``lax.psum``.
 
     >>> jax.vmap(lambda x: x / lax.axis_size("i"), axis_name="i")(jnp.ones(4))
     Array([0.25, 0.25, 0.25, 0.25], dtype=float32)

@@ -194,12 +194,15 @@ def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionN
         dimensions that are summed over, and pairs of batch dimensions.
       precision: of products on accelerators.
       preferred_element_type: the dtype of the result and of the accumulation.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
 
     Returns:
       An array of the dimensions (batch, rest of lhs, rest of rhs).
 
     Raises:
       TypeError: dimensions repeat, do not exist or differ in size.
+
+    See also: ``lax.dot``, ``lax.batch_matmul``, ``jnp.matmul``, ``jnp.einsum``, ``jnp.tensordot``.
 
     >>> x, y = jnp.ones((5, 2, 3)), jnp.ones((5, 4, 3))
     >>> lax.dot_general(x, y, (((2,), (2,)), ((0,), (0,)))).shape
@@ -315,10 +318,20 @@ def ragged_dot(lhs: ArrayLike, rhs: ArrayLike, group_sizes: Any, precision: Prec
       lhs: (M, K).
       rhs: (G, K, N), one matrix per group.
       group_sizes: (G,) integers; rows past their sum give zeros.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+      group_offset: must be None.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array (M, N).
 
     Raises:
       TypeError: shapes do not fit, or ``group_sizes`` are not integers.
       NotImplementedError: for a ``group_offset``.
+
+    See also: ``lax.ragged_dot_general``, ``lax.dot_general``, ``jax.ops.segment_sum``.
 
     >>> lax.ragged_dot(jnp.ones((3, 2)), jnp.arange(4.).reshape(2, 2, 1), jnp.array([2, 1]))
     Array([[1.],

@@ -31,11 +31,17 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """Applies ``f`` to each slice of ``xs`` along the leading axis, one after the other.
 
     Args:
+      f: a function of a slice, pytrees both.
       xs: a pytree of arrays ``(n, ...)``.
       batch_size: the number of slices per step, applied with ``vmap``.
 
     Returns:
       The results, stacked along a new leading axis.
+
+    Raises:
+      ValueError: leading sizes differ, or there are no arrays.
+
+    See also: ``lax.scan``, ``jax.vmap``, ``lax.fori_loop``.
 
     >>> map(lambda x: 2 * x, jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
@@ -74,6 +80,16 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
       fn: ``(before, element) -> result`` on pytrees like ``elems``; works on batches of elements.
       elems: arrays of one size along ``axis``.
       reverse: from the last element to the first, so that ``before`` is after the element.
+      axis: along which.
+
+    Returns:
+      A pytree like ``elems``, whose element i combines those up to i.
+
+    Raises:
+      TypeError: ``fn`` is not callable.
+      ValueError: sizes differ along the axis, or there is no such axis.
+
+    See also: ``lax.scan``, ``lax.cumsum``, ``lax.cumprod``, ``jnp.cumsum``.
 
     >>> associative_scan(jnp.add, jnp.arange(4))
     Array([0, 1, 3, 6], dtype=int32)

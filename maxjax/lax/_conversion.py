@@ -70,14 +70,24 @@ def names_its_dtype(x: Any) -> bool:
     return isinstance(x, type) and isinstance(getattr(x, "dtype", None), np.dtype)
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Array:
+def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """``operand`` as ``new_dtype``: floats become integers towards zero, saturating, NaN 0;
     integers wrap around; everything but zero is True.
+
+    Args:
+      operand: an array or scalar.
+      new_dtype: a dtype, or ``int``, ``float``, ``complex`` or ``bool`` for a weakly typed one.
+
+    Returns:
+      An array of the shape of ``operand``. Complex numbers lose their imaginary parts in a real
+      dtype.
 
     Raises:
       ValueError: ``new_dtype`` is None, or one of the dtypes is a random key's, or of a library
         that has no such conversion.
       TypeError: the operand has no dtype, or ``new_dtype`` is not a dtype of numbers.
+
+    See also: ``lax.bitcast_convert_type``, ``jnp.astype``, ``lax.reduce_precision``.
 
     >>> lax.convert_element_type(jnp.array([1.7, -1.7, jnp.nan]), jnp.int32)
     Array([ 1, -1,  0], dtype=int32)
@@ -118,9 +128,18 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """The bits of ``operand`` as ``new_dtype``; a narrower one adds a last dimension, a wider one
     consumes the last dimension.
 
+    Args:
+      operand: an array or scalar.
+      new_dtype: a dtype.
+
+    Returns:
+      An array of ``operand``'s shape; with a last dimension of the widths' quotient, or without it.
+
     Raises:
       TypeError: booleans or complex numbers to or from another dtype.
       ValueError: the last dimension does not fill the new elements.
+
+    See also: ``lax.convert_element_type``, ``jnp.astype``.
 
     >>> lax.bitcast_convert_type(jnp.float32(1), jnp.uint16)
     Array([    0, 16256], dtype=uint16)
@@ -149,6 +168,17 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
 
 def stop_gradient(x: Tree) -> Tree:
     """``x``, a pytree, as a constant for differentiation.
+
+    Args:
+      x: a pytree of arrays and numbers.
+
+    Returns:
+      The same values. Derivatives take them for constants, in either mode; integers are so anyway.
+
+    Raises:
+      TypeError: a leaf is no array or number.
+
+    See also: ``jax.grad``, ``jax.custom_vjp``, ``jax.checkpoint``.
 
     >>> jax.grad(lambda x: x * lax.stop_gradient(x))(3.)
     Array(3., dtype=float32, weak_type=True)
@@ -184,7 +214,7 @@ def _shape_argument(shape: Any) -> tuple[int, ...]:
     return sizes
 
 
-def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, *,
+def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
          sharding: Any = None) -> Array:
     """An array of ``shape`` filled with ``fill_value``.
 
@@ -194,10 +224,15 @@ def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, *,
       dtype: of the result; by default the scalar's, weakly typed if it is a Python scalar.
       sharding: where the result goes.
 
+    Returns:
+      An array of that shape.
+
     Raises:
       TypeError: ``fill_value`` is not a scalar, or the shape does not consist of integers.
       IndexError: the sharding splits more dimensions than there are.
       ValueError: its spec is longer than the shape, over a mesh with Explicit axes.
+
+    See also: ``lax.full_like``, ``lax.broadcast``, ``jnp.full``.
 
     >>> lax.full((2,), 7, jnp.float32)
     Array([7., 7.], dtype=float32)

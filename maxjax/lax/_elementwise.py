@@ -120,6 +120,7 @@ from maxjax._primitives.transcendental import (
 )
 from maxjax._primitives.widths import INEXACT, NUMBERS
 from maxjax.lax._conversion import convert_element_type
+from maxjax.lax._elementwise_docs import docstring
 from maxjax.lax._operands import check_accepted, same_dtypes_error
 from maxjax.lax._operands import operand as as_operand
 
@@ -169,7 +170,7 @@ class Tolerance:
 # --- builders -------------------------------------------------------------------------------------
 
 def _unary(primitive: Primitive, name: str, what: str, example: str, result: str,
-           accuracy: bool = False) -> Callable[..., Array]:
+           accuracy: bool = False, results: str = "") -> Callable[..., Array]:
     """An operation of one operand; for the arguments ``example`` it prints ``result``."""
     valid: set[Any] = set()
 
@@ -183,16 +184,17 @@ def _unary(primitive: Primitive, name: str, what: str, example: str, result: str
         return context.trace.apply(primitive, (x,), {})
 
     if not accuracy:
-        return _named(operation, name, what, example, result)
+        return _named(operation, name, docstring(name, what, example, result, 1, results))
 
     def with_accuracy(x: Any, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
         return operation(x)
 
-    return _named(with_accuracy, name, what, example, result)
+    return _named(with_accuracy, name,
+                  docstring(name, what, example, result, 1, results, accuracy))
 
 
 def _binary(primitive: Primitive, name: str, what: str = "", example: str = "",
-            result: str = "") -> Callable[..., Array]:
+            result: str = "", results: str = "") -> Callable[..., Array]:
     """An operation of two operands; see ``_unary``."""
     valid: set[Any] = set()
 
@@ -209,7 +211,7 @@ def _binary(primitive: Primitive, name: str, what: str = "", example: str = "",
             valid.add(avals)
         return context.trace.apply(primitive, (x, y), {})
 
-    return _named(operation, name, what, example, result)
+    return _named(operation, name, docstring(name, what, example, result, 2, results))
 
 
 def check_binary(primitive: Primitive, avals: tuple[ShapedArray, ShapedArray]) -> None:
@@ -219,11 +221,10 @@ def check_binary(primitive: Primitive, avals: tuple[ShapedArray, ShapedArray]) -
         raise same_dtypes_error(primitive.name, avals)
 
 
-def _named(function: Callable[..., Array], name: str, what: str, example: str,
-           result: str) -> Callable[..., Array]:
+def _named(function: Callable[..., Array], name: str, text: str) -> Callable[..., Array]:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "maxjax.lax"
-    function.__doc__ = f"{what}\n\n>>> lax.{name}({example})\n{result}\n"
+    function.__doc__ = text
     return function
 
 
@@ -236,7 +237,7 @@ sign = _unary(arithmetic.sign_p, "sign",
     "-1, 0 or 1; ``x / |x|`` for complex numbers. Zeros keep their sign, NaN is NaN.",
     "jnp.array([-3., 0., 2.])", "Array([-1.,  0.,  1.], dtype=float32)")
 abs = _unary(arithmetic.abs_p, "abs", "``|x|``; real for complex numbers.",
-    "jnp.array([-3., 2.])", "Array([3., 2.], dtype=float32)")
+    "jnp.array([-3., 2.])", "Array([3., 2.], dtype=float32)", results="of the real dtype")
 floor = _unary(arithmetic.floor_p, "floor",
     "The greatest whole number not above ``x``, for floats.",
     "jnp.array([-1.5, 1.5])", "Array([-2.,  1.], dtype=float32)")
@@ -251,9 +252,9 @@ one_minus_square = _unary(arithmetic.one_minus_square_p, "one_minus_square",
     "``1 - x**2``, exact where ``x`` nears 1.",
     "jnp.array([0.5, 3.])", "Array([ 0.75, -8.  ], dtype=float32)")
 real = _unary(arithmetic.real_p, "real", "The real part of complex numbers.",
-    "jnp.array([1 + 2j])", "Array([1.], dtype=float32)")
+    "jnp.array([1 + 2j])", "Array([1.], dtype=float32)", results="of the real dtype")
 imag = _unary(arithmetic.imag_p, "imag", "The imaginary part of complex numbers.",
-    "jnp.array([1 + 2j])", "Array([2.], dtype=float32)")
+    "jnp.array([1 + 2j])", "Array([2.], dtype=float32)", results="of the real dtype")
 exp = _unary(transcendental.exp_p, "exp", "``e ** x``, for floats and complex numbers.",
     "jnp.array([0., 1.])", "Array([1.       , 2.7182817], dtype=float32)", True)
 exp2 = _unary(transcendental.exp2_p, "exp2", "``2 ** x``, for floats and complex numbers.",
@@ -351,7 +352,8 @@ min = _binary(arithmetic.min_p, "min",
 _nextafter = _binary(arithmetic.nextafter_p, "nextafter")
 complex = _binary(arithmetic.complex_p, "complex",
     "``x + i y``, of two arrays of float32 or of float64.",
-    "jnp.array([1.]), jnp.array([2.])", "Array([1.+2.j], dtype=complex64)")
+    "jnp.array([1.]), jnp.array([2.])", "Array([1.+2.j], dtype=complex64)",
+    "of complex64 or complex128")
 atan2 = _binary(transcendental.atan2_p, "atan2",
     "The angle of the point ``(y, x)``, in radians; the first argument is the ordinate.",
     "jnp.array([1., -0.]), jnp.array([1., -1.])",

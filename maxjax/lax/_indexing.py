@@ -138,10 +138,17 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], 
       operand: an array of shape ``(n, m, ...)``.
       start_indices: a scalar integer for each dimension; negative ones count from the end.
       slice_sizes: the shape of the result.
+      allow_negative_indices: False: indices are known not to be negative; one for all or one each.
+
+    Returns:
+      An array of ``operand``'s dtype.
 
     Raises:
       TypeError: a size exceeds the operand's, or the indices are not integers of one dtype.
       ValueError: the number of indices is not the number of dimensions.
+
+    See also: ``lax.dynamic_update_slice``, ``lax.dynamic_slice_in_dim``, ``lax.slice``,
+    ``lax.dynamic_index_in_dim``, ``jnp.take``.
 
     >>> lax.dynamic_slice(jnp.arange(5), (3,), (3,))      # moved inside
     Array([2, 3, 4], dtype=int32)
@@ -165,8 +172,20 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
 
     As for ``dynamic_slice``, the slice is moved into bounds.
 
+    Args:
+      operand: an array; it is left as it is, though in ``jit`` its memory may be taken for the
+        result.
+      update: an array of the same dtype and rank.
+      start_indices: a scalar integer for each dimension; negative ones count from the end.
+      allow_negative_indices: False: indices are known not to be negative; one for all or one each.
+
+    Returns:
+      An array of ``operand``'s shape and dtype.
+
     Raises:
       TypeError: dtypes or ranks differ, or the update is larger than the operand.
+
+    See also: ``lax.dynamic_slice``, ``lax.dynamic_update_slice_in_dim``, ``lax.scatter``.
 
     >>> lax.dynamic_update_slice(jnp.zeros(4, int), jnp.array([7, 8]), (1,))
     Array([0, 7, 8, 0], dtype=int32)
@@ -200,6 +219,21 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
                          allow_negative_indices: bool = True) -> Array:
     """``dynamic_slice`` along one axis.
 
+    Args:
+      operand: an array.
+      start_index: an integer, which may be traced; negative ones count from the end.
+      slice_size: the size, a Python int.
+      axis: along which.
+      allow_negative_indices: False: the index is known not to be negative.
+
+    Returns:
+      An array of size ``slice_size`` along the axis; moved into bounds.
+
+    Raises:
+      TypeError: the size exceeds the operand's, or the index is no integer.
+
+    See also: ``lax.dynamic_slice``, ``lax.slice_in_dim``, ``lax.dynamic_index_in_dim``.
+
     >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 2)
     Array([1, 2], dtype=int32)
     """
@@ -231,6 +265,22 @@ def dynamic_index_in_dim(operand: ArrayLike, index: ArrayLike, axis: int = 0, ke
                          *, allow_negative_indices: bool = True) -> Array:
     """The element at ``index`` along one axis, whose dimension remains with ``keepdims``.
 
+    Args:
+      operand: an array.
+      index: an integer, which may be traced; moved into bounds.
+      axis: along which.
+      keepdims: whether the axis stays, with size 1.
+      allow_negative_indices: False: the index is known not to be negative.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
+    Raises:
+      TypeError: the index is no integer.
+
+    See also: ``lax.dynamic_slice_in_dim``, ``lax.index_in_dim``,
+    ``lax.dynamic_update_index_in_dim``, ``jnp.take``.
+
     >>> lax.dynamic_index_in_dim(jnp.arange(6).reshape(3, 2), 1, keepdims=False)
     Array([2, 3], dtype=int32)
     """
@@ -245,6 +295,22 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
                                 allow_negative_indices: bool = True) -> Array:
     """``dynamic_update_slice`` along one axis.
 
+    Args:
+      operand: an array; it is left as it is.
+      update: an array of the same dtype and rank.
+      start_index: an integer, which may be traced; negative ones count from the end.
+      axis: along which.
+      allow_negative_indices: False: the index is known not to be negative.
+
+    Returns:
+      An array of ``operand``'s shape and dtype; the slice is moved into bounds.
+
+    Raises:
+      TypeError: dtypes or ranks differ, or the update is larger than the operand.
+
+    See also: ``lax.dynamic_update_slice``, ``lax.dynamic_update_index_in_dim``,
+    ``lax.dynamic_slice_in_dim``.
+
     >>> lax.dynamic_update_slice_in_dim(jnp.zeros(4, int), jnp.array([7]), 2, axis=0)
     Array([0, 0, 7, 0], dtype=int32)
     """
@@ -258,6 +324,21 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
 def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int,
                                 *, allow_negative_indices: bool = True) -> Array:
     """``operand`` with ``update`` (with or without the axis) at ``index`` along one axis.
+
+    Args:
+      operand: an array; it is left as it is.
+      update: an array of the same dtype.
+      index: an integer, which may be traced; moved into bounds.
+      axis: along which.
+      allow_negative_indices: False: the index is known not to be negative.
+
+    Returns:
+      An array of ``operand``'s shape and dtype.
+
+    Raises:
+      TypeError: dtypes differ, or the update does not fit.
+
+    See also: ``lax.dynamic_update_slice_in_dim``, ``lax.dynamic_index_in_dim``.
 
     >>> lax.dynamic_update_index_in_dim(jnp.zeros(3, int), 7, 1, axis=0)
     Array([0, 7, 0], dtype=int32)
@@ -280,6 +361,17 @@ def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: Ar
 def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int | None,
                  stride: int = 1, axis: int = 0) -> Array:
     """``operand[start_index:limit_index:stride]`` along one axis; indices must be in bounds.
+
+    Args:
+      operand: an array.
+      start_index, limit_index: known indices, negative ones from the end; None: the ends.
+      stride: the distance.
+      axis: along which.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
+    See also: ``lax.slice``, ``lax.dynamic_slice_in_dim``, ``lax.index_in_dim``.
 
     >>> lax.slice_in_dim(jnp.arange(6), 1, None, 2)
     Array([1, 3, 5], dtype=int32)
@@ -314,8 +406,19 @@ def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int |
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """``operand[index]`` along one axis, whose dimension remains with ``keepdims``.
 
+    Args:
+      operand: an array.
+      index: a known index; negative ones from the end.
+      axis: along which.
+      keepdims: whether the axis stays, with size 1.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
     Raises:
       IndexError: the index is out of bounds.
+
+    See also: ``lax.slice_in_dim``, ``lax.dynamic_index_in_dim``.
 
     >>> lax.index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False)
     Array([2, 5], dtype=int32)
@@ -394,9 +497,15 @@ def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: Gath
       fill_value: their value in mode "fill": by default NaN, the least signed or the greatest
         unsigned integer.
 
+    Returns:
+      An array of ``operand``'s dtype: the batch dimensions of the indices and those of the windows.
+
     Raises:
       TypeError: the shapes do not fit the dimension numbers.
       ValueError: the indices are not integers, or the mode is unknown.
+
+    See also: ``lax.scatter``, ``lax.dynamic_slice``, ``jnp.take``, ``jnp.take_along_axis``,
+    ``lax.GatherDimensionNumbers``.
 
     >>> numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
     >>> lax.gather(jnp.arange(6).reshape(3, 2), jnp.array([[2], [0]]), numbers, (1, 2))
@@ -443,9 +552,14 @@ def scatter(operand: ArrayLike, scatter_indices: Any, updates: Any,
     The last of several updates of one element wins. Out-of-bounds windows are dropped,
     unless ``mode`` is "clip".
 
+    Returns:
+      An array of ``operand``'s shape and dtype.
+
     Raises:
       TypeError: shapes or dtypes do not fit.
       ValueError: the indices are not integers, or the mode is unknown.
+
+    See also: ``lax.scatter_add``, ``lax.gather``, ``lax.dynamic_update_slice``, ``jnp.ndarray.at``.
 
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> lax.scatter(jnp.zeros(3), jnp.array([[2], [0]]), jnp.array([5., 6.]), numbers)
@@ -460,6 +574,20 @@ def scatter_add(operand: ArrayLike, scatter_indices: Any, updates: Any,
                 unique_indices: bool = False,
                 mode: str | GatherScatterMode | None = None) -> Array:
     """``operand`` with ``updates`` added to windows; arguments as for ``scatter``.
+
+    Args:
+      operand: an array; it is left as it is.
+      scatter_indices: integers, whose last dimension is an index.
+      updates: the windows.
+      dimension_numbers: a ``ScatterDimensionNumbers``.
+      indices_are_sorted, unique_indices: promises about the indices.
+      mode: what is done out of bounds; a ``GatherScatterMode``, or its name.
+
+    Returns:
+      An array of ``operand``'s shape and dtype. Updates of the same place are all added.
+
+    See also: ``lax.scatter``, ``lax.scatter_mul``, ``lax.gather``, ``jax.ops.segment_sum``,
+    ``jnp.ndarray.at``.
 
     >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> lax.scatter_add(jnp.zeros(3), jnp.array([[2], [2]]), jnp.array([5., 6.]), numbers)

@@ -16,11 +16,18 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     """Sends element ``source`` to ``target``, for each pair of ``perm``.
 
     Args:
+      x: a pytree of arrays.
+      axis_name: the axis.
       perm: pairs of ints (source, target). Under ``vmap`` there is one for each element.
+
+    Returns:
+      A pytree of ``x``'s shapes; zeros where nothing is sent.
 
     Raises:
       NameError: an axis is not bound.
       TypeError: the pairs are in no list or tuple.
+
+    See also: ``lax.pshuffle``, ``lax.all_to_all``, ``lax.all_gather``, ``lax.psum``.
 
     >>> def shift(x):
     ...     return lax.ppermute(x, "i", [(0, 1), (1, 2), (2, 0)])

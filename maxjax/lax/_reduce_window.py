@@ -81,8 +81,14 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable[[Any, Any
       base_dilation: the distance between elements.
       window_dilation: the same within windows.
 
+    Returns:
+      An array (or a pytree) with an element for each window, of the operand's dtype.
+
     Raises:
       TypeError: parameters do not fit the operand.
+
+    See also: ``lax.reduce``, ``lax.conv_general_dilated``, ``lax.cumsum``,
+    ``jax.nn.initializers.normal``.
 
     >>> lax.reduce_window(jnp.arange(5.), 0., lax.add, (2,), (2,))
     Array([1., 5.], dtype=float32)

@@ -365,9 +365,14 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
         unspecified.
       dimensions: the dimensions to remove.
 
+    Returns:
+      An array (or a pytree) without the dimensions.
+
     Raises:
       ValueError: dimensions repeat, or are out of bounds.
       TypeError: dtypes or shapes do not fit.
+
+    See also: ``lax.reduce_sum``, ``lax.reduce_window``, ``jnp.sum``.
 
     >>> lax.reduce(jnp.arange(1., 5.), 1., lambda x, y: x * y, (0,))
     Array(24., dtype=float32)

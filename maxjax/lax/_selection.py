@@ -19,8 +19,17 @@ __all__ = ["clamp", "clamp_p", "select", "select_n", "select_n_p"]
 def clamp(min: Any, x: ArrayLike, max: Any) -> Array:
     """``x`` clipped to ``min`` and ``max``, scalars or arrays of its shape; NaN stays NaN.
 
+    Args:
+      min, max: the limits.
+      x: an array.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
     Raises:
       TypeError: dtypes or shapes differ.
+
+    See also: ``jnp.clip``, ``lax.max``, ``lax.min``.
 
     >>> lax.clamp(0., jnp.array([-1., 0.5, jnp.nan]), 1.)
     Array([0. , 0.5, nan], dtype=float32)
@@ -48,9 +57,14 @@ def select_n(which: Any, *cases: Any) -> Array:
         maps it, and not the cases, these may be scalars.
       cases: arrays of one shape and dtype.
 
+    Returns:
+      An array of the cases' shape and dtype.
+
     Raises:
       TypeError: shapes or dtypes differ, or ``which`` is neither boolean nor integer.
       ValueError: there are no cases.
+
+    See also: ``lax.select``, ``lax.switch``, ``jnp.where``, ``jnp.choose``.
 
     >>> lax.select_n(jnp.array([0, 2]), *(jnp.full(2, k) for k in range(3)))
     Array([0, 2], dtype=int32, weak_type=True)
@@ -86,6 +100,18 @@ def _check_select(which: ShapedArray, cases: list[ShapedArray], is_mapped: bool)
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Array:
     """``on_true`` where ``pred``, otherwise ``on_false``; all of one shape, or ``pred`` a scalar.
+
+    Args:
+      pred: booleans, of the shape of the other two or a scalar.
+      on_true, on_false: arrays of one shape and dtype; a number takes on the other's dtype.
+
+    Returns:
+      An array of their shape and dtype. Both are computed.
+
+    Raises:
+      TypeError: shapes or dtypes differ, where ``jnp.where`` broadcasts and promotes.
+
+    See also: ``lax.select_n``, ``jnp.where``, ``lax.cond``.
 
     >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
     Array([1, 4], dtype=int32)

@@ -76,6 +76,12 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
     Args:
       operand: an array of shape ``S``.
       sizes: of the new dimensions; the result has the shape ``(*sizes, *S)``.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
+    See also: ``lax.broadcast_in_dim``, ``jnp.broadcast_to``.
 
     >>> lax.broadcast(jnp.array([1, 2]), (2,))
     Array([[1, 2],
@@ -99,9 +105,15 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int], broadcast_dimensions: S
       operand: an array.
       shape: of the result.
       broadcast_dimensions: for each dimension of the operand, the corresponding one of the result.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape, of ``operand``'s dtype.
 
     Raises:
       TypeError: sizes or dimensions do not fit.
+
+    See also: ``lax.broadcast``, ``lax.reshape``, ``lax.expand_dims``, ``jnp.broadcast_to``.
 
     >>> lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
     Array([[1, 1, 1],
@@ -204,8 +216,16 @@ def stage(x: ArrayLike, /) -> Array:
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The common shape to which shapes broadcast.
 
+    Args:
+      shapes: tuples of ints; a shape of fewer dimensions gets leading ones.
+
+    Returns:
+      A tuple of ints.
+
     Raises:
       ValueError: there is none.
+
+    See also: ``jnp.broadcast_shapes``, ``lax.broadcast_in_dim``.
 
     >>> lax.broadcast_shapes((3, 1), (4,))
     (3, 4)
@@ -228,6 +248,15 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 def iota(dtype: DTypeLike, size: int) -> Array:
     """0, 1, ..., ``size - 1``.
 
+    Args:
+      dtype: integer, floating or complex.
+      size: how many.
+
+    Returns:
+      An array of shape ``(size,)``.
+
+    See also: ``lax.broadcasted_iota``, ``jnp.arange``.
+
     >>> lax.iota(jnp.int32, 4)
     Array([0, 1, 2, 3], dtype=int32)
     """
@@ -240,10 +269,18 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
 
     Args:
       dtype: integer, floating or complex.
+      shape: of the result.
+      dimension: along which positions are counted.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape and dtype.
 
     Raises:
       TypeError: the dtype is invalid, or a size negative.
       ValueError: there is no such dimension.
+
+    See also: ``lax.iota``, ``jnp.arange``, ``jnp.indices``.
 
     >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
     Array([[0, 1, 2],
@@ -275,10 +312,18 @@ def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = Non
       operand: an array.
       new_sizes: the shape, with the same number of elements.
       dimensions: the order in which the operand's dimensions are read; by default their own.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape, of ``operand``'s dtype. No size may be -1, unlike that of
+      ``jnp.reshape``.
 
     Raises:
       ValueError: the number of elements would change.
       TypeError: a size is negative, or ``dimensions`` is not a permutation.
+
+    See also: ``jnp.reshape``, ``lax.collapse``, ``lax.squeeze``, ``lax.expand_dims``,
+    ``lax.transpose``.
 
     >>> lax.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],
@@ -327,8 +372,17 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Drops dimensions of size 1.
 
+    Args:
+      array: an array.
+      dimensions: which; negative ones from the end.
+
+    Returns:
+      An array without them.
+
     Raises:
       ValueError: one of them has another size, or does not exist.
+
+    See also: ``lax.expand_dims``, ``lax.reshape``, ``jnp.squeeze``.
 
     >>> lax.squeeze(jnp.ones((1, 2, 1)), (0,)).shape
     (2, 1)
@@ -348,8 +402,17 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Inserts dimensions of size 1 at the given positions of the result.
 
+    Args:
+      array: an array.
+      dimensions: the positions.
+
+    Returns:
+      An array with one more dimension for each.
+
     Raises:
       ValueError: a position is repeated, or out of bounds.
+
+    See also: ``lax.squeeze``, ``lax.broadcast_in_dim``, ``jnp.expand_dims``.
 
     >>> lax.expand_dims(jnp.ones((2, 3)), (0, -1)).shape
     (1, 2, 3, 1)
@@ -370,8 +433,17 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Dimension ``i`` of the result is dimension ``permutation[i]`` of the operand.
 
+    Args:
+      operand: an array.
+      permutation: one number for each dimension.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
     Raises:
       TypeError: it is not a permutation.
+
+    See also: ``lax.rev``, ``lax.reshape``, ``jnp.transpose``.
 
     >>> lax.transpose(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
@@ -387,8 +459,17 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverses the order of elements along some dimensions.
 
+    Args:
+      operand: an array.
+      dimensions: which, counted from the left.
+
+    Returns:
+      An array of the same shape and dtype.
+
     Raises:
       TypeError: dimensions repeat, or are out of bounds.
+
+    See also: ``jnp.flip``, ``lax.transpose``.
 
     >>> lax.rev(jnp.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
@@ -409,9 +490,18 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
 def concatenate(operands: Any, dimension: int) -> Array:
     """Concatenates arrays along a dimension; all other sizes, and the dtypes, are equal.
 
+    Args:
+      operands: a sequence of arrays.
+      dimension: along which; not negative.
+
+    Returns:
+      An array of their dtype, whose size along the dimension is the sum of theirs.
+
     Raises:
       ValueError: there are no arrays.
       TypeError: shapes or dtypes differ, or there is no such dimension.
+
+    See also: ``jnp.concatenate``, ``jnp.stack``, ``lax.pad``.
 
     >>> lax.concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
     Array([1, 2, 3], dtype=int32)
@@ -480,8 +570,18 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """Splits an array along a dimension into pieces of given sizes.
 
+    Args:
+      operand: an array.
+      sizes: of the pieces.
+      axis: along which.
+
+    Returns:
+      A list of arrays.
+
     Raises:
       ValueError: the sizes do not add up to the dimension's.
+
+    See also: ``lax.concatenate``, ``lax.slice_in_dim``, ``jnp.split``.
 
     >>> lax.split(jnp.arange(4), (1, 3))
     [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32)]
@@ -524,9 +624,14 @@ def pad(operand: ArrayLike, padding_value: Any,
       padding_config: for each dimension (before, after, between each two elements); the first two
         may be negative, which crops.
 
+    Returns:
+      An array of ``operand``'s dtype.
+
     Raises:
       ValueError: the configuration does not fit the operand.
       TypeError: the dtypes differ.
+
+    See also: ``jnp.pad``, ``lax.concatenate``, ``lax.dynamic_update_slice``.
 
     >>> lax.pad(jnp.array([1, 2, 3]), 0, [(1, -1, 1)])
     Array([0, 1, 0, 2, 0], dtype=int32)
@@ -558,8 +663,18 @@ def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Seque
           strides: Sequence[int] | None = None) -> Array:
     """``operand[start:limit:stride, ...]``, all bounds static and inside the operand.
 
+    Args:
+      operand: an array.
+      start_indices, limit_indices: for each dimension the first index and the one after the last.
+      strides: the distances; None: 1.
+
+    Returns:
+      An array of ``operand``'s dtype.
+
     Raises:
       TypeError: indices do not fit the operand.
+
+    See also: ``lax.slice_in_dim``, ``lax.dynamic_slice``, ``lax.index_in_dim``.
 
     >>> lax.slice(jnp.arange(6), (1,), (6,), (2,))
     Array([1, 3, 5], dtype=int32)

@@ -45,9 +45,14 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
       is_stable: equal elements keep their order (here they always do).
       num_keys: how many of the operands are compared, lexicographically.
 
+    Returns:
+      An array, or a tuple of arrays, of the same shapes and dtypes.
+
     Raises:
       ValueError: ``num_keys`` or ``dimension`` is out of range.
       TypeError: the shapes differ.
+
+    See also: ``lax.sort_key_val``, ``lax.top_k``, ``jnp.sort``, ``jnp.argsort``.
 
     >>> lax.sort((jnp.array([2, 1, 2]), jnp.array([9, 8, 7])), num_keys=2)
     (Array([1, 2, 2], dtype=int32), Array([8, 7, 9], dtype=int32))
@@ -86,10 +91,18 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True)
     Equal elements keep their order; NaN is larger than all numbers.
 
     Args:
+      operand: an array, not complex, of one dimension or more.
+      k: how many, a Python int.
+      axis: along which.
       is_stable: whether equal elements have to keep their order; here they always do.
+
+    Returns:
+      A pair of arrays, of size k along the axis: the elements, and their positions, of int32.
 
     Raises:
       ValueError: k or the axis is out of range, or the operand is complex.
+
+    See also: ``lax.approx_max_k``, ``lax.sort``, ``jnp.argsort``, ``jnp.argmax``.
 
     >>> lax.top_k(jnp.array([1, 3, 2]), 2)
     [Array([3, 2], dtype=int32), Array([1, 2], dtype=int32)]
@@ -158,8 +171,19 @@ def approx_max_k(operand: ArrayLike, k: int, reduction_dimension: int = -1,
                  aggregate_to_topk: bool = True) -> list[Array]:
     """The k largest elements and their positions; exact here, whatever ``recall_target`` allows.
 
+    Args:
+      operand: an array of floats.
+      k: how many, a Python int.
+      reduction_dimension: along which.
+      recall_target, reduction_input_size_override, aggregate_to_topk: accepted.
+
+    Returns:
+      A pair of arrays, of size k along the dimension: elements and positions, of int32.
+
     Raises:
       ValueError: k is out of range, or the dtype is not floating.
+
+    See also: ``lax.approx_min_k``, ``lax.top_k``.
 
     >>> lax.approx_max_k(jnp.array([3., 1., 2.]), 2)
     [Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32)]

@@ -61,11 +61,19 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any,
     """The padding before and after each dimension for a named mode.
 
     Args:
+      in_shape: the sizes of the dimensions.
+      window_shape: the sizes of the window.
+      window_strides: the distances between windows.
       padding: "VALID" (none), "SAME" (as many windows as elements, divided by the stride; the
         larger half after) or "SAME_LOWER" (the larger half before).
 
+    Returns:
+      A list of pairs (before, after).
+
     Raises:
       RuntimeError: the name is unknown.
+
+    See also: ``lax.conv_general_dilated``, ``lax.reduce_window``, ``lax.pad``.
 
     >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
     [(0, 1)]
@@ -93,11 +101,17 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
     """Dimension numbers in their canonical form.
 
     Args:
+      lhs_shape, rhs_shape: the shapes of input and window.
       dimension_numbers: None (batch, features, spatial...; for rhs output features, input
         features, spatial...), or three strings such as ("NHWC", "HWIO", "NHWC").
 
+    Returns:
+      A ``ConvDimensionNumbers``.
+
     Raises:
       TypeError: they do not fit the shapes.
+
+    See also: ``lax.conv_general_dilated``, ``lax.ConvDimensionNumbers``.
 
     >>> lax.conv_dimension_numbers((1, 8, 2), (3, 2, 4), ("NHC", "HIO", "NHC")).rhs_spec
     (2, 1, 0)
@@ -211,8 +225,15 @@ def conv_general_dilated(
       preferred_element_type: the dtype of the result and of the accumulation.
       out_sharding: the result's sharding along Explicit axes of a mesh.
 
+    Returns:
+      An array of rank n + 2, with dimensions in the order of ``dimension_numbers``: by default
+      (batch, features, ...), of the operands' dtype or ``preferred_element_type``.
+
     Raises:
       TypeError, ValueError: shapes, dtypes or parameters do not fit.
+
+    See also: ``lax.conv``, ``lax.conv_with_general_padding``, ``lax.conv_transpose``,
+    ``lax.conv_dimension_numbers``, ``lax.reduce_window``.
 
     >>> x = jnp.arange(6.).reshape(1, 6, 1)
     >>> lax.conv_general_dilated(x, jnp.ones((2, 1, 1)), (2,), "VALID",
@@ -327,9 +348,21 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
       strides: of the transposed convolution.
       padding: "SAME", "VALID" or n pairs.
       rhs_dilation: as for ``conv_general_dilated``.
+      dimension_numbers: see ``conv_dimension_numbers``.
       transpose_kernel: flips the window and exchanges its features, which makes this the
         gradient of the convolution with the same window.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
       use_consistent_padding: explicit padding refers to the forward convolution.
+
+    Returns:
+      An array of rank n + 2; with "SAME" each size times its stride.
+
+    Raises:
+      TypeError, ValueError, RuntimeError: shapes or parameters do not fit.
+
+    See also: ``lax.conv_general_dilated``, ``lax.conv``.
 
     >>> x = jnp.arange(3.).reshape(1, 3, 1)
     >>> lax.conv_transpose(x, jnp.ones((2, 1, 1)), (2,), "SAME").ravel()
@@ -377,6 +410,24 @@ def conv_general_dilated_patches(
 
     It is a convolution of each feature with all one-hot windows.
 
+    Args:
+      lhs: the input, of rank n + 2.
+      filter_shape: the window's sizes, n integers.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as for
+        ``conv_general_dilated``.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+
+    Returns:
+      An array of rank n + 2, with as many features as a window has elements of all features.
+
+    Raises:
+      TypeError, ValueError, RuntimeError: shapes or parameters do not fit.
+
+    See also: ``lax.conv_general_dilated``, ``lax.conv_general_dilated_local``,
+    ``lax.reduce_window``.
+
     >>> x = jnp.arange(4.).reshape(1, 1, 4)
     >>> lax.conv_general_dilated_patches(x, (2,), (1,), "VALID")
     Array([[[0., 1., 2.],
@@ -406,9 +457,9 @@ def conv_general_dilated_local(
       lhs: as for ``conv_general_dilated``.
       rhs: its spatial sizes are those of the result, and its input features (features, window...)
         in the order of ``conv_general_dilated_patches``.
-      filter_shape: the spatial sizes of a window.
       window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for
         ``conv_general_dilated``.
+      filter_shape: the spatial sizes of a window.
 
     >>> x, kernels = jnp.arange(4.).reshape(1, 1, 4), jnp.ones((1, 2, 3))
     >>> lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (2,))

@@ -34,6 +34,17 @@ def _floats(name: str, x: Any) -> Any:
 def relu(x: ArrayLike) -> Array:
     """``max(x, 0)``; its derivative at 0 is 0.
 
+    Args:
+      x: an array or number; integers stay integers.
+
+    Returns:
+      An array of the shape and dtype of ``x``; NaN stays.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``relu6``, ``leaky_relu``, ``gelu``, ``silu``, ``elu``.
+
     >>> jax.nn.relu(jnp.array([-1.0, 0.5, 2.0]))
     Array([0. , 0.5, 2. ], dtype=float32)
     """
@@ -71,6 +82,17 @@ def identity(x: ArrayLike) -> Array:
 def sigmoid(x: ArrayLike) -> Array:
     """``1 / (1 + exp(-x))``.
 
+    Args:
+      x: an array or number, floating or complex.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      TypeError: ``x`` is an integer, or no array or number.
+
+    See also: ``log_sigmoid``, ``hard_sigmoid``, ``softmax``, ``tanh``, ``lax.logistic``.
+
     >>> jax.nn.sigmoid(jnp.array([-1.0, 0.5, 2.0]))
     Array([0.26894143, 0.62245935, 0.880797  ], dtype=float32)
     """
@@ -80,6 +102,17 @@ def sigmoid(x: ArrayLike) -> Array:
 @jit
 def silu(x: ArrayLike) -> Array:
     """``x * sigmoid(x)``.
+
+    Args:
+      x: an array or number, floating or complex.
+
+    Returns:
+      An array of the shape and dtype of ``x``; another name is ``swish``.
+
+    Raises:
+      TypeError: ``x`` is an integer, or no array or number.
+
+    See also: ``sigmoid``, ``gelu``, ``relu``, ``mish``.
 
     >>> jax.nn.silu(jnp.array([-1.0, 0.5, 2.0]))
     Array([-0.26894143,  0.31122968,  1.761594  ], dtype=float32)
@@ -134,6 +167,17 @@ def _logaddexp_jvp(primals: Any, tangents: Any) -> Any:
 def softplus(x: Any) -> Array:
     """``log(1 + exp(x))``.
 
+    Args:
+      x: an array or number; integers become floats.
+
+    Returns:
+      An array of floats of the shape of ``x``, without overflow; close to ``relu(x)`` far from 0.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``relu``, ``log_sigmoid``, ``jnp.logaddexp``.
+
     >>> jax.nn.softplus(jnp.array([-1.0, 0.5, 2.0]))
     Array([0.3132617, 0.974077 , 2.126928 ], dtype=float32)
     """
@@ -181,6 +225,17 @@ def soft_sign(x: ArrayLike) -> Array:
 def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent.
 
+    Args:
+      x: an array or number; integers become floats.
+
+    Returns:
+      An array of floats of the shape of ``x``.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``hard_tanh``, ``sigmoid``, ``jnp.tanh``.
+
     >>> jax.nn.tanh(jnp.array([-1.0, 0.5, 2.0]))
     Array([-0.7615942 ,  0.46211717,  0.9640276 ], dtype=float32)
     """
@@ -190,6 +245,17 @@ def tanh(x: ArrayLike, /) -> Array:
 @jit
 def log_sigmoid(x: ArrayLike) -> Array:
     """``log(sigmoid(x))``.
+
+    Args:
+      x: an array or number; integers become floats.
+
+    Returns:
+      An array of floats of the shape of ``x``, without overflow.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``sigmoid``, ``softplus``, ``log_softmax``.
 
     >>> jax.nn.log_sigmoid(jnp.array([-1.0, 0.5, 2.0]))
     Array([-1.3132617 , -0.474077  , -0.12692802], dtype=float32)
@@ -201,6 +267,18 @@ def log_sigmoid(x: ArrayLike) -> Array:
 @jit
 def elu(x: ArrayLike, alpha: Any = 1.0) -> Array:
     """``x`` above 0, ``alpha * (exp(x) - 1)`` otherwise.
+
+    Args:
+      x: an array or number; integers become floats.
+      alpha: the limit far below 0, with its sign turned.
+
+    Returns:
+      An array of floats of the shape of ``x``.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``celu``, ``selu``, ``relu``, ``leaky_relu``.
 
     >>> jax.nn.elu(jnp.array([-1.0, 0.5, 2.0]))
     Array([-0.63212055,  0.5       ,  2.        ], dtype=float32)
@@ -238,6 +316,18 @@ def selu(x: ArrayLike) -> Array:
 @jit
 def leaky_relu(x: ArrayLike, negative_slope: Any = 1e-2) -> Array:
     """``x`` above 0, ``negative_slope * x`` below.
+
+    Args:
+      x: an array or number.
+      negative_slope: the slope below 0.
+
+    Returns:
+      An array of the shape of ``x``.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``relu``, ``elu``, ``selu``.
 
     >>> jax.nn.leaky_relu(jnp.array([-1.0, 0.5, 2.0]))
     Array([-0.01,  0.5 ,  2.  ], dtype=float32)
@@ -285,7 +375,16 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     """``x`` times the normal cumulative distribution at ``x``.
 
     Args:
-      approximate: use tanh; otherwise the error function.
+      x: an array or number; integers become floats.
+      approximate: use tanh, the default as in JAX; otherwise the error function.
+
+    Returns:
+      An array of floats of the shape of ``x``.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``relu``, ``silu``, ``jax.scipy.special.erf``.
 
     >>> jax.nn.gelu(jnp.array([-1.0, 0.5, 2.0]))
     Array([-0.158808 ,  0.345714 ,  1.9545977], dtype=float32)

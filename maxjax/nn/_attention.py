@@ -50,9 +50,14 @@ def dot_product_attention(query: Any, key: ArrayLike, value: Any, bias: Any = No
       return_residual: also return the log-sum-exp of the scores, shape ``(B, T, N)``, which has no
         derivative.
 
+    Returns:
+      An array of the shape and dtype of ``query``; with ``return_residual`` a pair.
+
     Raises:
       ValueError: shapes or dtypes do not fit, or there is no such implementation.
       RuntimeError: the implementation is "cudnn".
+
+    See also: ``nn.softmax``, ``jnp.einsum``.
 
     >>> x = jnp.arange(8.).reshape(1, 2, 2, 2)
     >>> jax.nn.dot_product_attention(x, x, x, is_causal=True)[0, :, 0]

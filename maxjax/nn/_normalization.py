@@ -43,7 +43,19 @@ def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Arr
     """``exp(x) / sum(exp(x))`` along one or more axes.
 
     Args:
+      x: an array; integers become floats.
+      axis: an axis, or a tuple of them; None: all.
       where: the elements to include; the others give 0.
+
+    Returns:
+      An array of floats of the shape of ``x``, whose sum is 1. The maximum is subtracted first, so
+      that nothing overflows; NaN where the maximum is infinite.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+
+    See also: ``log_softmax``, ``sigmoid``, ``logsumexp``, ``jax.random.categorical``.
 
     >>> jax.nn.softmax(jnp.array([0.0, 1.0, 2.0]))
     Array([0.09003057, 0.24472848, 0.66524094], dtype=float32)
@@ -96,6 +108,20 @@ def _log_softmax(x: Any, axis: Any, where: Any) -> Any:
 def log_softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
     """``log(softmax(x))``, without overflow.
 
+    Args:
+      x: an array; integers become floats.
+      axis: an axis, or a tuple of them; None: all.
+      where: the elements to include; the others give minus infinity.
+
+    Returns:
+      An array of floats of the shape of ``x``.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+
+    See also: ``softmax``, ``logsumexp``, ``log_sigmoid``, ``jax.random.categorical``.
+
     >>> jax.nn.log_softmax(jnp.array([0.0, 1.0, 2.0]))
     Array([-2.407606  , -1.4076059 , -0.40760595], dtype=float32)
     """
@@ -125,9 +151,23 @@ def logsumexp(a: ArrayLike, axis: int | Sequence[int] | None = None, b: ArrayLik
     """``log(sum(b * exp(a)))`` along axes, without overflow.
 
     Args:
-      b: factors, of either sign.
+      a: an array; integers become floats.
+      axis: an axis, or a tuple of them; None: all.
+      b: factors that broadcast, of either sign.
+      keepdims: whether the reduced axes stay, with size 1.
       return_sign: also return the sign of the sum, and the logarithm of its absolute value.
       where: the elements to include.
+
+    Returns:
+      An array of floats without the reduced axes, or with ``return_sign`` the pair of it and the
+      sign; minus infinity for no elements. NaN for a negative sum of real numbers without
+      ``return_sign``.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+
+    See also: ``jax.nn.softmax``, ``jax.nn.log_softmax``, ``jnp.logaddexp``.
 
     >>> jax.nn.logsumexp(jnp.zeros(2))
     Array(0.6931472, dtype=float32)
@@ -202,9 +242,23 @@ def standardize(x: ArrayLike, axis: Any = -1, mean: Any = None, variance: Any = 
     """``(x - mean) / sqrt(variance + epsilon)`` along axes.
 
     Args:
-      mean, variance: those of ``x`` along the axes, unless given.
-      where: the elements to include in them.
-      algorithm: "fast" or "stable", how the variance is computed.
+      x: an array.
+      axis: an axis, or a tuple of them.
+      mean, variance: those of ``x``, if known already.
+      epsilon: added to the variance.
+      where: the elements to include.
+      algorithm: how the variance is computed where it is not given, as in JAX: "fast", from the
+        mean of the squares, or "stable", from the distances.
+
+    Returns:
+      An array of floats of the shape of ``x``.
+
+    Raises:
+      ValueError: there is no such ``algorithm``.
+      IndexError: there is no such axis.
+      TypeError: ``x`` is no array or number.
+
+    See also: ``softmax``, ``jnp.mean``, ``jnp.var``.
 
     >>> jax.nn.standardize(jnp.array([0.0, 1.0, 2.0]))
     Array([-1.2247357,  0.       ,  1.2247357], dtype=float32)
@@ -259,11 +313,17 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1,
       x: indices.
       num_classes: the size of the new axis.
       dtype: of the result; the default float if None.
+      axis: where the new axis stands in the result.
       out_sharding: how the result is to lie, of which ``x`` decides all but the new axis.
+
+    Returns:
+      An array of ``x``'s shape with the new axis. It has no derivative by the indices.
 
     Raises:
       ShardingTypeError: ``x`` lies otherwise.
       NotImplementedError: the result would be unreduced or reduced.
+
+    See also: ``jnp.eye``, ``jnp.where``, ``jnp.take``.
 
     >>> jax.nn.one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],

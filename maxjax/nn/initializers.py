@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -47,6 +48,17 @@ def _refuse(out_sharding: Any, name: str) -> None:
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
     """Zeros.
 
+    Args:
+      key: not used.
+      shape: of the result.
+      dtype: None: the default float.
+      out_sharding: how the result lies over a mesh with Explicit axes.
+
+    Returns:
+      An array of that shape.
+
+    See also: ``initializers.zeros``, ``initializers.ones``, ``initializers.constant``.
+
     >>> jax.nn.initializers.zeros(jax.random.key(0), (2,))
     Array([0., 0.], dtype=float32)
     """
@@ -56,6 +68,17 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
     """Ones.
 
+    Args:
+      key: not used.
+      shape: of the result.
+      dtype: None: the default float.
+      out_sharding: how the result lies over a mesh with Explicit axes.
+
+    Returns:
+      An array of that shape.
+
+    See also: ``initializers.zeros``, ``initializers.ones``, ``initializers.constant``.
+
     >>> jax.nn.initializers.ones(jax.random.key(0), (2,))
     Array([1., 1.], dtype=float32)
     """
@@ -64,6 +87,15 @@ def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> A
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
     """An initializer that returns ``value`` everywhere.
+
+    Args:
+      value: a number, or an array that broadcasts.
+      dtype: of the result, unless it is given at the call; None: the default float.
+
+    Returns:
+      A function ``(key, shape, dtype) -> array``.
+
+    See also: ``initializers.zeros``, ``initializers.ones``.
 
     >>> jax.nn.initializers.constant(0.5)(jax.random.key(0), (2,))
     Array([0.5, 0.5], dtype=float32)
@@ -78,6 +110,15 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     """An initializer, uniform in ``[0, scale)``.
+
+    Args:
+      scale: the upper bound.
+      dtype: of the result, unless it is given at the call; None: the default float.
+
+    Returns:
+      A function ``(key, shape, dtype) -> array``.
+
+    See also: ``initializers.normal``, ``initializers.variance_scaling``, ``jax.random.uniform``.
 
     >>> jax.nn.initializers.uniform(0.1)(jax.random.key(0), (2,))
     Array([0.0947667 , 0.09785799], dtype=float32)
@@ -94,6 +135,18 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     """An initializer, normal with the given deviation.
+
+    Args:
+      stddev: the standard deviation; the mean is 0.
+      dtype: of the result, unless it is given at the call; None: the default float.
+
+    Returns:
+      A function ``(key, shape, dtype) -> array``.
+
+    Raises:
+      ValueError: at a call, the dtype is neither floating nor complex.
+
+    See also: ``initializers.uniform``, ``initializers.truncated_normal``, ``jax.random.normal``.
 
     >>> jax.nn.initializers.normal(0.1)(jax.random.key(0), (2,))
     Array([0.16226421, 0.20252648], dtype=float32)
@@ -175,12 +228,20 @@ def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: _Axes = 
     """An initializer of variance ``scale / n``.
 
     Args:
+      scale: a positive number.
       mode: what ``n`` is: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg".
       distribution: "truncated_normal", "normal" or "uniform".
       in_axis, out_axis, batch_axis: the axes of inputs, of outputs and of neither.
+      dtype: of the result, unless it is given at the call; None: the default float.
+
+    Returns:
+      A function ``(key, shape, dtype) -> array``.
 
     Raises:
       ValueError: there is no such mode or distribution; the shape has fewer than 2 dimensions.
+
+    See also: ``initializers.lecun_normal``, ``initializers.glorot_normal``,
+    ``initializers.he_normal``.
 
     >>> jax.nn.initializers.variance_scaling(1.0, 'fan_in', 'normal')(jax.random.key(0), (2, 2))
     Array([[ 1.1473813 ,  1.4320784 ],
@@ -244,11 +305,37 @@ lecun_uniform = _scaling(1.0, "fan_in", "uniform", "LeCun's uniform initializer.
 lecun_normal = _scaling(1.0, "fan_in", "truncated_normal", "LeCun's normal initializer.")
 he_uniform = _scaling(2.0, "fan_in", "uniform", "He's (Kaiming's) uniform initializer.")
 he_normal = _scaling(2.0, "fan_in", "truncated_normal", "He's (Kaiming's) normal initializer.")
+_VARIANCES = {"glorot": "2 / (fan_in + fan_out)", "lecun": "1 / fan_in", "he": "2 / fan_in"}
+_SCALINGS = ("variance_scaling", "lecun_normal", "lecun_uniform", "glorot_normal",
+             "glorot_uniform", "he_normal", "he_uniform")
+
+
+def _others(name: str) -> str:
+    names = ", ".join(f"``{other}``" for other in _SCALINGS if other != name)
+    return textwrap.fill(names, 84).replace("\n", "\n    ")
+
+
 for _name, _function in list(globals().items()):
     if _name.endswith(("_uniform", "_normal")) and getattr(
             _function, "__name__", "") == "make":
         _function.__name__ = _function.__qualname__ = _name
         _function.__doc__ += f"""
+
+    As ``variance_scaling``, of the variance ``{_VARIANCES[_name.partition("_")[0]]}``.
+
+    Args:
+      in_axis, out_axis, batch_axis: the axes of inputs, of outputs and of neither; by default
+        inputs are last but one, outputs last.
+      dtype: of the result, unless it is given at the call; None: the default float.
+
+    Returns:
+      A function ``(key, shape, dtype) -> array``.
+
+    Raises:
+      ValueError: at a call, the shape has fewer than two dimensions, or the dtype is no float or
+        complex one.
+
+    See also: {_others(_name)}.
 
     >>> jax.nn.initializers.{_name}()(jax.random.key(0), (2, 3)).shape
     (2, 3)

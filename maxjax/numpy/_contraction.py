@@ -92,15 +92,29 @@ def contract(a: Array, b: Array, contracted: tuple[Any, Any], batch: tuple[Any, 
 _MATRIX_NUMBERS = (((1,), (0,)), ((), ()))
 
 
-def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
-           out_sharding: Any = None) -> Array:
+def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+           preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
     """The matrix product; leading dimensions broadcast, vectors are rows and columns.
 
     ``(..., M, K) @ (..., K, N) -> (..., M, N)``
 
+    Args:
+      a: shape ``(..., M, K)`` or ``(K,)``.
+      b: shape ``(..., K, N)`` or ``(K,)``.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array ``(..., M, N)``, without ``M`` or ``N`` where an operand is a vector. Integers are
+      multiplied as such and wrap around.
+
     Raises:
       ValueError: an operand is a scalar, or the leading dimensions do not broadcast.
       TypeError: the inner sizes differ.
+
+    See also: ``dot``, ``vecdot``, ``matvec``, ``einsum``, ``tensordot``, ``lax.dot_general``.
 
     >>> jnp.matmul(jnp.ones((5, 1, 2, 3)), jnp.ones((4, 3, 6))).shape
     (5, 4, 2, 6)
@@ -128,8 +142,8 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
         _check_contracted(a.shape, b.shape[-2:-1])
         return contract(b, a, ((b.ndim - 2,), (0,)), precision=precision, preferred=preferred)
     if b.ndim == 2 or all(size == 1 for size in b.shape[:-2]) and b.ndim <= a.ndim:
-        b = layout.reshape(b, b.shape[-2:])
-        return contract(a, b, ((a.ndim - 1,), (0,)), precision=precision, preferred=preferred)
+        return contract(a, layout.reshape(b, b.shape[-2:]), ((a.ndim - 1,), (0,)),
+                        precision=precision, preferred=preferred)
     try:
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
@@ -149,6 +163,23 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_
         out_sharding: Any = None) -> Array:
     """The product over the last axis of ``a`` and the second-to-last (or only) axis of ``b``.
 
+    Args:
+      a: shape ``(..., K)``, or a scalar, which only scales.
+      b: shape ``(K,)`` or ``(..., K, N)``, or a scalar.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of the other dimensions, first those of ``a``, then those of ``b``: leading
+      dimensions make an outer product, where ``matmul`` broadcasts them.
+
+    Raises:
+      TypeError: the sizes K differ, or an argument is a list.
+
+    See also: ``matmul``, ``vdot``, ``tensordot``, ``einsum``, ``lax.dot_general``.
+
     >>> jnp.dot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
     Array([12, 34], dtype=int32)
     """
@@ -166,6 +197,20 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
          preferred_element_type: Any = None) -> Array:
     """The product of the flattened arrays, with the first conjugated.
 
+    Args:
+      a, b: arrays with the same number of elements, of any shapes.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+
+    Returns:
+      A scalar array of the dtype to which the two promote.
+
+    Raises:
+      TypeError: the numbers of elements differ.
+
+    See also: ``dot``, ``vecdot``, ``inner``, ``linalg.vecdot``.
+
     >>> jnp.vdot(jnp.array([1 + 2j, 1j]), jnp.array([1 + 2j, 1]))
     Array(5.-1.j, dtype=complex64)
     """
@@ -177,6 +222,20 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
 def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
           preferred_element_type: Any = None) -> Array:
     """The product over the last axes.
+
+    Args:
+      a, b: arrays whose last sizes agree, or scalars.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+
+    Returns:
+      An array of the other dimensions, first those of ``a``, then those of ``b``.
+
+    Raises:
+      TypeError: the last sizes differ.
+
+    See also: ``dot``, ``vdot``, ``vecdot``, ``tensordot``.
 
     >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 0], [0, 1], [1, 1]]))
     Array([[1, 2, 3],
@@ -191,6 +250,20 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
 
 def outer(a: ArrayLike, b: ArrayLike, out: Any = None) -> Array:
     """The products of all pairs of elements of the flattened arrays.
+
+    Args:
+      a: an array of M elements.
+      b: an array of N elements.
+      out: None: arrays are immutable, so that nothing is written into one.
+
+    Returns:
+      A matrix ``(M, N)`` of the dtype to which the two promote.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``multiply``, ``inner``, ``kron``, ``einsum``, ``tensordot``.
 
     >>> jnp.outer(jnp.arange(1, 3), jnp.arange(1, 4))
     Array([[1, 2, 3],
@@ -211,6 +284,21 @@ def _maps(a: Any, b: Any, *core: int) -> bool:
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
     """The product over one axis, with the first operand conjugated; the other axes broadcast.
+
+    Args:
+      x1, x2: arrays of vectors; the other dimensions broadcast.
+      axis: along which vectors lie in both.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+
+    Returns:
+      An array of the common shape without the axis.
+
+    Raises:
+      ValueError: the sizes differ.
+
+    See also: ``vdot``, ``dot``, ``inner``, ``matvec``.
 
     >>> jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
     Array([12, 34], dtype=int32)
@@ -269,6 +357,23 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = Non
               preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
     """The product over given axes: a number of them, or a pair of lists.
 
+    Args:
+      a, b: arrays.
+      axes: a number n: the last n of ``a`` with the first n of ``b``, in order. A pair of lists:
+        these axes of ``a`` with those of ``b``.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of the other dimensions, first those of ``a``, then those of ``b``.
+
+    Raises:
+      TypeError: sizes differ, or there are not as many axes.
+
+    See also: ``dot``, ``einsum``, ``matmul``, ``outer``, ``lax.dot_general``.
+
     >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
     (2, 5)
     """
@@ -303,6 +408,18 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = Non
 def kron(a: Any, b: Any) -> Array:
     """The Kronecker product: each element of ``a`` times all of ``b``.
 
+    Args:
+      a: an array.
+      b: an array; of the two, the one with fewer dimensions gets leading ones.
+
+    Returns:
+      An array whose sizes are the products of theirs, of the dtype to which the two promote.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``outer``, ``tensordot``, ``jax.scipy.linalg.block_diag``.
+
     >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2, 3]))
     Array([ 1,  2,  3, 10, 20, 30], dtype=int32)
     """
@@ -323,8 +440,20 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Array:
     """The cross product of vectors of 3 elements.
 
+    Args:
+      a, b: arrays of vectors; the other dimensions broadcast.
+      axisa, axisb: where the vectors lie in ``a`` and ``b``.
+      axisc: where they lie in the result.
+      axis: in place of all three.
+
+    Returns:
+      An array of the common shape, of the dtype to which the two promote. Vectors of 2 elements are
+      refused, as in NumPy 2.
+
     Raises:
       ValueError: vectors have another number of elements.
+
+    See also: ``dot``, ``outer``, ``linalg.cross``.
 
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
@@ -353,10 +482,22 @@ def einsum(subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = 
     Args:
       subscripts: the indices of each operand, and of the result, as "ij,jk->ik".
       operands: arrays (or, without a string, each array followed by a list of its indices).
+      out: None: arrays are immutable.
       optimize: the order of contractions: "auto", "optimal", "greedy", a path, or False.
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array with a dimension for each index of the result, of the dtype to which the operands
+      promote. Without "->" the indices are those that occur once, in alphabetical order.
 
     Raises:
       ValueError: the subscripts do not fit the operands.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``einsum_path``, ``tensordot``, ``matmul``, ``dot``, ``trace``, ``lax.dot_general``.
 
     >>> x = jnp.array([[1, 2], [3, 4]])
     >>> jnp.einsum("ij,jk->ik", x, x)

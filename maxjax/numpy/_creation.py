@@ -58,9 +58,28 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool = True,
 
     Only Python numbers give weakly typed arrays. The data of a NumPy array are copied.
 
+    Where NumPy gives 64-bit numbers, the result has 32 bits unless ``jax_enable_x64`` is set; a
+    Python float gives float32.
+
+    Args:
+      object: numbers, nested lists or tuples of them, an array of any library, or an object with
+        ``__array__`` or ``__jax_array__``.
+      dtype: the dtype; None: that of the data. Complex numbers lose their imaginary parts in a real
+        one.
+      copy: whether an array is copied; no later change of a NumPy array is seen in either case.
+      order: "K"; no other is implemented, nor would it show.
+      ndmin: the least number of dimensions; new ones come first.
+      device: the device or sharding that the result lies on; None: the default device.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of the nested lists' shape.
+
     Raises:
       TypeError, ValueError: the object contains no numbers, or its rows differ in length.
       OverflowError: a Python integer does not fit the dtype.
+
+    See also: ``asarray``, ``copy``, ``zeros``, ``arange``, ``frombuffer``, ``fromfunction``.
 
     >>> jnp.array([[1, 2], [3, 4.5]])
     Array([[1. , 2. ],
@@ -81,7 +100,25 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool = True,
 
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None,
             device: Any = None, out_sharding: Any = None) -> Array:
-    """As ``array``; a maxjax array of the right dtype is returned unchanged.
+    """``a`` as an array; one of maxjax's with the right dtype is returned unchanged.
+
+    Args:
+      a: whatever ``array`` takes.
+      dtype: the dtype; None: that of the data, with 32 bits in place of 64 unless
+        ``jax_enable_x64`` is set.
+      order: None or "K"; no other is implemented, nor would it show.
+      copy: True: memory of its own. Otherwise the data are copied where needed; False does not
+        refuse that, unlike NumPy's.
+      device: the device or sharding that the result lies on; None: the default device.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of the data's shape.
+
+    Raises:
+      TypeError, ValueError, OverflowError: as for ``array``.
+
+    See also: ``array``, ``copy``, ``astype``, ``jax.device_put``.
 
     >>> jnp.asarray([1, 2], dtype=jnp.float16)
     Array([1., 2.], dtype=float16)
@@ -270,6 +307,18 @@ _AT_ONCE = 16
 def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of ``a``.
 
+    Args:
+      a: an array or scalar; a list is refused, unlike NumPy's.
+      order: None or "K"; no other is implemented, nor would it show.
+
+    Returns:
+      An array in memory of its own, with the shape and dtype of ``a``.
+
+    Raises:
+      TypeError: ``a`` is a list or tuple.
+
+    See also: ``array``, ``asarray``, ``astype``.
+
     >>> jnp.copy(jnp.arange(3))
     Array([0, 1, 2], dtype=int32)
     """
@@ -280,6 +329,22 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False,
            device: Any = None) -> Array:
     """``x`` converted to ``dtype``.
+
+    Floats become integers towards zero; those out of range become the nearest integer of the dtype,
+    and NaN 0, where NumPy's result is undefined. Integers wrap around. Complex numbers lose their
+    imaginary parts, with a warning.
+
+    Args:
+      x: an array; a method of arrays does the same.
+      dtype: the new one; None: the default float.
+      copy: whether the result is in memory of its own even where the dtype is that of ``x``.
+      device: the device or sharding that the result lies on; None: the default device.
+
+    Returns:
+      An array of the shape of ``x``.
+
+    See also: ``asarray``, ``result_type``, ``lax.convert_element_type``,
+    ``lax.bitcast_convert_type``.
 
     >>> jnp.astype(jnp.array([1.7, -1.7]), jnp.int32)
     Array([ 1, -1], dtype=int32)
@@ -350,6 +415,21 @@ def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None,
           out_sharding: Any = None) -> Array:
     """An array of zeros (float32 by default).
 
+    Args:
+      shape: of the result; an int for one dimension. It must be known while tracing.
+      dtype: the dtype; None: the default float. A 64-bit one is narrowed unless ``jax_enable_x64``
+        is set.
+      device: the device or sharding that the result lies on; None: the default device.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape, all 0 (False for booleans).
+
+    Raises:
+      TypeError: a size is negative or no integer, or the shape depends on traced values.
+
+    See also: ``zeros_like``, ``ones``, ``empty``, ``full``.
+
     >>> jnp.zeros((2, 3))
     Array([[0., 0., 0.],
            [0., 0., 0.]], dtype=float32)
@@ -360,6 +440,21 @@ def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None,
 def ones(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None,
          out_sharding: Any = None) -> Array:
     """An array of ones (float32 by default).
+
+    Args:
+      shape: of the result; an int for one dimension. It must be known while tracing.
+      dtype: the dtype; None: the default float. A 64-bit one is narrowed unless ``jax_enable_x64``
+        is set.
+      device: the device or sharding that the result lies on; None: the default device.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape, all 1 (True for booleans).
+
+    Raises:
+      TypeError: a size is negative or no integer, or the shape depends on traced values.
+
+    See also: ``ones_like``, ``zeros``, ``full``.
 
     >>> jnp.ones((2, 2), dtype=int)
     Array([[1, 1],
@@ -372,6 +467,20 @@ def empty(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None,
           out_sharding: Any = None) -> Array:
     """An array of zeros: uninitialized memory is never exposed.
 
+    Args:
+      shape: of the result; an int for one dimension. It must be known while tracing.
+      dtype: the dtype; None: the default float.
+      device: the device or sharding that the result lies on; None: the default device.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      The array that ``zeros`` gives; where NumPy's has whatever the memory held.
+
+    Raises:
+      TypeError: a size is negative or no integer.
+
+    See also: ``zeros``, ``empty_like``, ``full``.
+
     >>> jnp.empty((1, 2))
     Array([[0., 0.]], dtype=float32)
     """
@@ -381,6 +490,22 @@ def empty(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None,
 def full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None, *, device: Any = None,
          out_sharding: Any = None) -> Array:
     """An array filled with ``fill_value``; an array of values is broadcast.
+
+    Args:
+      shape: of the result; an int for one dimension. It must be known while tracing.
+      fill_value: a scalar, or an array that broadcasts to ``shape``.
+      dtype: the dtype; None: that of ``fill_value``, weakly typed for a Python number.
+      device: the device or sharding that the result lies on; None: the default device.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape.
+
+    Raises:
+      TypeError: a size is negative or no integer.
+      ValueError: ``fill_value`` does not broadcast to the shape.
+
+    See also: ``full_like``, ``zeros``, ``ones``, ``broadcast_to``.
 
     >>> jnp.full((2, 3), jnp.array([1, 2, 3]))
     Array([[1, 2, 3],
@@ -473,6 +598,23 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *,
               device: Any = None, out_sharding: Any = None) -> Array:
     """An array filled with ``fill_value``, with the shape and dtype of ``a`` unless given.
 
+    Args:
+      a: an array, or anything with a shape and a dtype; its values are not read.
+      fill_value: a scalar or an array that broadcasts; converted to the dtype, fractions cut off
+        for integers.
+      dtype: None: that of ``a``.
+      shape: None: that of ``a``.
+      device: the device or sharding that the result lies on; None: the default device.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array; it lies over devices as ``a`` does where the shape is the same.
+
+    Raises:
+      ValueError: ``fill_value`` does not broadcast to the shape.
+
+    See also: ``full``, ``zeros_like``, ``ones_like``.
+
     >>> jnp.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
     """
@@ -503,6 +645,18 @@ def zeros_like(a: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, 
                device: Any = None, out_sharding: Any = None) -> Array:
     """Zeros with the shape and dtype of ``a`` unless given.
 
+    Args:
+      a: an array, or anything with a shape and a dtype; its values are not read.
+      dtype: None: that of ``a``, weakly typed where ``a`` is.
+      shape: None: that of ``a``.
+      device: the device or sharding that the result lies on; None: the default device.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of 0; it lies over devices as ``a`` does where the shape is the same.
+
+    See also: ``zeros``, ``ones_like``, ``full_like``.
+
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
     """
@@ -513,6 +667,18 @@ def ones_like(a: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *
               device: Any = None, out_sharding: Any = None) -> Array:
     """Ones with the shape and dtype of ``a`` unless given.
 
+    Args:
+      a: an array, or anything with a shape and a dtype; its values are not read.
+      dtype: None: that of ``a``, weakly typed where ``a`` is.
+      shape: None: that of ``a``.
+      device: the device or sharding that the result lies on; None: the default device.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of 1; it lies over devices as ``a`` does where the shape is the same.
+
+    See also: ``ones``, ``zeros_like``, ``full_like``.
+
     >>> jnp.ones_like(jnp.array([1.5, 2.5]))
     Array([1., 1.], dtype=float32)
     """
@@ -522,6 +688,17 @@ def ones_like(a: ArrayLike, dtype: DTypeLike | None = None, shape: Any = None, *
 def empty_like(prototype: Any, dtype: DTypeLike | None = None, shape: Any = None, *,
                device: Any = None) -> Array:
     """As ``zeros_like``.
+
+    Args:
+      prototype: an array, or anything with a shape and a dtype.
+      dtype: None: that of ``prototype``.
+      shape: None: that of ``prototype``.
+      device: the device or sharding that the result lies on; None: the default device.
+
+    Returns:
+      An array of zeros: uninitialized memory is never exposed.
+
+    See also: ``zeros_like``, ``empty``, ``full_like``.
 
     >>> jnp.empty_like(jnp.arange(2))
     Array([0, 0], dtype=int32)

@@ -43,6 +43,24 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
            out: Any = None) -> Array:
     """Cumulative sums along ``axis`` (of the flattened array by default).
 
+    Args:
+      a: an array.
+      axis: along which; None: of the flattened array.
+      dtype: in which to sum, and of the result; None: that of ``a``, small integers and booleans in
+        the default integer type.
+      out: None: arrays are immutable, so that nothing is written into one.
+
+    Returns:
+      An array of the shape of ``a``, or of shape ``(a.size,)`` without an axis.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``cumprod``, ``nancumsum``, ``cumulative_sum``, ``sum``, ``lax.cumsum``,
+    ``lax.associative_scan``.
+
     >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]])), jnp.cumsum(jnp.array([[1, 2], [3, 4]]),
     ...     axis=0)
     (Array([ 1,  3,  6, 10], dtype=int32), Array([[1, 2],
@@ -55,6 +73,23 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
             out: Any = None) -> Array:
     """Cumulative products along ``axis`` (of the flattened array by default).
 
+    Args:
+      a: an array.
+      axis: along which; None: of the flattened array.
+      dtype: in which to multiply, and of the result; None: that of ``a``, small integers and
+        booleans in the default integer type.
+      out: None: arrays are immutable, so that nothing is written into one.
+
+    Returns:
+      An array of the shape of ``a``, or of shape ``(a.size,)`` without an axis.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``cumsum``, ``nancumprod``, ``cumulative_prod``, ``prod``, ``lax.cumprod``.
+
     >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
     Array([ 1,  2,  6, 24], dtype=int32)
     """
@@ -64,6 +99,23 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
               out: Any = None) -> Array:
     """As ``cumsum``, with NaN treated as zero.
+
+    Args:
+      a: an array.
+      axis: along which; None: of the flattened array.
+      dtype: in which to sum, and of the result; None: that of ``a``, small integers in the default
+        type.
+      out: None: arrays are immutable, so that nothing is written into one.
+
+    Returns:
+      An array of the shape of ``a``, or of shape ``(a.size,)`` without an axis.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``cumsum``, ``nansum``, ``nancumprod``.
 
     >>> jnp.nancumsum(jnp.array([1., jnp.nan, 5.]))
     Array([1., 1., 6.], dtype=float32)

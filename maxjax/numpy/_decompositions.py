@@ -90,12 +90,23 @@ def _epsilon(x: Array) -> float:
 
 # --- decompositions -------------------------------------------------------------------------------
 
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangular ``L`` with ``L L^H = a``, or its adjoint.
 
     Args:
       a: positive definite matrices ``(..., n, n)``; the result is NaN for any that is not.
+      upper: give the adjoint, an upper triangular matrix.
       symmetrize_input: decompose ``(a + a^H) / 2``; otherwise only the lower triangle is read.
+
+    Returns:
+      Matrices ``(..., n, n)`` of ``a``'s float or complex dtype. No error is raised, unlike
+      NumPy's.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    See also: ``linalg.solve``, ``linalg.eigh``, ``jax.scipy.linalg.cho_factor``,
+    ``lax.linalg.cholesky``.
 
     >>> jnp.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]]))
     Array([[2., 0.],
@@ -115,12 +126,21 @@ def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
 def qr(a: ArrayLike, mode: str) -> Array | QRResult: ...
 
 
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """``(Q, R)`` with ``Q R = a``, ``Q`` with orthonormal columns and ``R`` upper triangular.
 
     Args:
       a: shape ``(..., m, n)``.
       mode: "reduced" (``Q`` has min(m, n) columns), "complete" (m columns) or "r" (``R`` alone).
+
+    Returns:
+      A pair, of shapes ``(..., m, k)`` and ``(..., k, n)``, or ``R`` alone.
+
+    Raises:
+      ValueError: there is no such ``mode``.
+      TypeError: ``a`` has fewer than two dimensions.
+
+    See also: ``linalg.svd``, ``linalg.lstsq``, ``linalg.cholesky``.
 
     >>> q, r = jnp.linalg.qr(jnp.array([[0., 2.], [3., 4.]]))
     >>> (q @ r).round(3)
@@ -137,7 +157,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """The eigenvalues and the eigenvectors of square matrices ``(..., n, n)``, complex.
 
     Vectors are columns of length 1. They have no derivative: see ``jax.lax.linalg.eig``.
@@ -149,10 +169,21 @@ def eig(a: Any) -> EigResult:
     return EigResult(*lax_linalg.eig(_inexact("eig", a), compute_left_eigenvectors=False))
 
 
-def eigvals(a: Any) -> Array:
+def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of square matrices ``(..., n, n)``, complex, in no particular order.
 
     The derivative is defined where they are all distinct.
+
+    Args:
+      a: matrices ``(..., n, n)``.
+
+    Returns:
+      An array of complex numbers ``(..., n)``.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    See also: ``linalg.eig``, ``linalg.eigvalsh``, ``roots``.
 
     >>> jnp.linalg.eigvals(jnp.array([[1., 2.], [0., 3.]]))
     Array([1.+0.j, 3.+0.j], dtype=complex64)
@@ -161,10 +192,24 @@ def eigvals(a: Any) -> Array:
                           compute_right_eigenvectors=False)[0]
 
 
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """The ascending eigenvalues and the eigenvectors of Hermitian matrices.
 
     The derivative of the eigenvectors is defined where all eigenvalues are distinct.
+
+    Args:
+      a: Hermitian matrices ``(..., n, n)``.
+      UPLO: "L" or "U": which triangle is read, without ``symmetrize_input``; None: the lower.
+      symmetrize_input: decompose ``(a + a^H) / 2``.
+
+    Returns:
+      A named tuple of ``eigenvalues``, real floats ``(..., n)``, and ``eigenvectors``, in the
+      columns of matrices ``(..., n, n)``.
+
+    Raises:
+      ValueError: the matrices are not square, or ``UPLO`` is neither.
+
+    See also: ``linalg.eigvalsh``, ``linalg.eig``, ``linalg.svd``, ``jax.scipy.linalg.eigh``.
 
     >>> values, vectors = jnp.linalg.eigh(jnp.array([[2., 1.], [1., 2.]]))
     >>> values
@@ -177,8 +222,21 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     return EighResult(values, vectors)
 
 
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The ascending eigenvalues of Hermitian matrices.
+
+    Args:
+      a: Hermitian matrices ``(..., n, n)``.
+      UPLO: "L" or "U": which triangle is read, without ``symmetrize_input``.
+      symmetrize_input: of ``(a + a^H) / 2``.
+
+    Returns:
+      An array of real floats ``(..., n)``.
+
+    Raises:
+      ValueError: the matrices are not square, or ``UPLO`` is neither.
+
+    See also: ``linalg.eigh``, ``linalg.eigvals``, ``linalg.svdvals``.
 
     >>> jnp.linalg.eigvalsh(jnp.array([[2., 1.], [1., 2.]]))
     Array([1., 3.], dtype=float32)
@@ -204,13 +262,25 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
         ) -> Array | SVDResult: ...
 
 
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
         subset_by_index: tuple[int, int] | None = None) -> Any:
     """``(U, S, Vh)`` with ``U diag(S) Vh = a`` and descending ``S``; without vectors ``S`` alone.
 
     Args:
       a: shape ``(..., m, n)``.
+      full_matrices: ``U`` is (m, m) and ``Vh`` (n, n); otherwise they have min(m, n) columns and
+        rows.
+      compute_uv: False: ``S`` alone.
       hermitian: ``a`` is Hermitian, so that its eigendecomposition is used.
+      subset_by_index: a pair (first, end): only these singular values.
+
+    Returns:
+      A named tuple of ``U``, ``S``, real floats ``(..., min(m, n))``, and ``Vh``; or ``S``.
+
+    Raises:
+      TypeError: ``a`` has fewer than two dimensions.
+
+    See also: ``linalg.svdvals``, ``linalg.eigh``, ``linalg.qr``, ``linalg.pinv``.
 
     >>> u, s, vh = jnp.linalg.svd(jnp.array([[0., 2.], [1., 0.], [0., 0.]]))
     >>> s, u.shape
@@ -235,7 +305,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     return SVDResult(vectors, ordered, _adjoint(vectors * signs))
 
 
-def svdvals(x: Any, /) -> Array:
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values, descending.
 
     >>> jnp.linalg.svdvals(jnp.array([[0., 2.], [1., 0.]]))
@@ -265,8 +335,19 @@ def _parity(pivots: Array) -> Array:
 
 
 @boundary
-def det(a: Any) -> Array:
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices ``(..., n, n)``.
+
+    Args:
+      a: matrices ``(..., n, n)``.
+
+    Returns:
+      An array ``(...)`` of a float or complex dtype.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    See also: ``linalg.slogdet``, ``linalg.inv``, ``linalg.matrix_rank``.
 
     >>> jnp.linalg.det(jnp.array([[1., 2.], [3., 4.]]))
     Array(-2., dtype=float32)
@@ -326,11 +407,21 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @boundary
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The signs (phases) of the determinants, and the logarithms of their magnitudes.
 
     Args:
+      a: matrices ``(..., n, n)``.
       method: the decomposition, "lu" (None) or "qr" (real matrices).
+
+    Returns:
+      A named tuple of ``sign`` and ``logabsdet``, arrays ``(...)``; 0 and minus infinity for
+      singular ones.
+
+    Raises:
+      ValueError: the matrices are not square, or there is no such ``method``.
+
+    See also: ``linalg.det``, ``linalg.cholesky``.
 
     >>> jnp.linalg.slogdet(jnp.array([[1., 2.], [2., 3.]]))
     SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
@@ -378,12 +469,22 @@ def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
 
 # --- equations ------------------------------------------------------------------------------------
 
-def solve(a: Any, b: Any) -> Array:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """``x`` with ``a x = b``.
 
     Args:
       a: shape ``(..., m, m)``.
       b: one vector ``(m,)``, or matrices ``(..., m, n)``; batch dimensions broadcast.
+
+    Returns:
+      An array of the shape of ``b``, of the promoted float or complex dtype. For singular matrices
+      it has infinities and NaN; no error is raised, unlike NumPy's.
+
+    Raises:
+      ValueError: the matrices are not square, or the sizes do not fit.
+
+    See also: ``linalg.inv``, ``linalg.lstsq``, ``jax.scipy.linalg.solve``,
+    ``jax.scipy.linalg.solve_triangular``, ``jax.scipy.sparse.linalg.cg``.
 
     >>> jnp.linalg.solve(jnp.array([[2., 0.], [0., 4.]]), jnp.array([2., 2.]))
     Array([1. , 0.5], dtype=float32)
@@ -419,8 +520,20 @@ def solve(a: Any, b: Any) -> Array:
 
 
 @boundary
-def inv(a: Any) -> Array:
+def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices; infinities and NaN for singular ones.
+
+    Args:
+      a: matrices ``(..., n, n)``.
+
+    Returns:
+      An array of the same shape, of a float or complex dtype. No error is raised, unlike NumPy's;
+      to solve equations, ``solve`` is more accurate.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    See also: ``linalg.solve``, ``linalg.pinv``, ``linalg.det``.
 
     >>> jnp.linalg.inv(jnp.array([[2., 0.], [0., 4.]]))
     Array([[0.5 , 0.  ],
@@ -430,7 +543,7 @@ def inv(a: Any) -> Array:
     return solve(a, shapes.broadcast_to(ranges.eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
+def pinv(a: ArrayLike, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
     """The Moore-Penrose pseudo-inverses of matrices ``(..., m, n)``.
 
     Args:
@@ -488,7 +601,8 @@ def _product(x: Array, y: Array, z: Array) -> Array:
     return contraction.matmul(contraction.matmul(x, y), z)
 
 
-def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Array:
+def matrix_rank(M: ArrayLike, rtol: Any = None, *, hermitian: bool = False,
+                tol: Any = None) -> Array:
     """The number of singular values above ``rtol``, or ``tol``: as in JAX, both are absolute.
 
     Without either, it is the greatest one times the epsilon times the number of rows or columns.
@@ -510,13 +624,24 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     return reductions.sum(values > as_array(limit)[..., None], -1)
 
 
-def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Array, ...]:
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False
+          ) -> tuple[Array, ...]:
     """``(x, residuals, rank, singular values)`` for the least-squares solution of ``a x = b``.
 
     Args:
       a: shape ``(m, n)``.
       b: shape ``(m,)`` or ``(m, k)``.
+      rcond: singular values below this share of the greatest count as 0; None: the dtype's
+        precision times the greater size.
       numpy_resid: residuals are empty where NumPy's are; not under ``jit``.
+
+    Returns:
+      A tuple of arrays: ``(n,)`` or ``(n, k)``; the squared distances; a scalar; ``(min(m, n),)``.
+
+    Raises:
+      TypeError, ValueError: the shapes do not fit.
+
+    See also: ``linalg.solve``, ``linalg.pinv``, ``linalg.svd``, ``polyfit``.
 
     >>> x, residuals, rank, _ = jnp.linalg.lstsq(jnp.array([[1.], [1.]]), jnp.array([1., 3.]))
     >>> x.round(3), rank

@@ -62,6 +62,18 @@ def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def floor_divide(x1: Any, x2: Any, /) -> Array:
     """The greatest integer not above x1 / x2.
 
+    Args:
+      x1, x2: arrays or scalars of shapes that broadcast, promoted to one dtype.
+
+    Returns:
+      An array of the common shape. By 0, integers give -1 or -2, without a
+      warning, and floats infinities or NaN.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``divide``, ``remainder``, ``divmod``, ``lax.div``.
+
     >>> jnp.floor_divide(jnp.array([7, -7]), 2)
     Array([ 3, -4], dtype=int32)
     """
@@ -96,6 +108,18 @@ def _float_divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
 
 def remainder(x1: Any, x2: Any, /) -> Array:
     """The remainder of floor division, with the sign of x2.
+
+    Args:
+      x1, x2: arrays or scalars of shapes that broadcast, promoted to one dtype.
+
+    Returns:
+      An array of the common shape. By 0 it is 0 for integers, without a warning, and NaN for
+      floats.
+
+    Raises:
+      TypeError: one is complex, or an argument is a list.
+
+    See also: ``fmod``, ``floor_divide``, ``divmod``, ``lax.rem``.
 
     >>> jnp.remainder(jnp.array([7, -7]), 3)
     Array([1, 2], dtype=int32)
@@ -153,9 +177,22 @@ _pow = binary("power", pow_p, inexact=True)
 
 
 def power(x1: Any, x2: Any, /) -> Array:
-    """x1 to the power x2; by multiplication if x2 is a single known integer.
+    """``x1`` to the power ``x2``; by multiplication if ``x2`` is a single known integer.
 
     Such an exponent is not an operand: the result has the type of x1 (booleans become int32).
+
+    Args:
+      x1: an array or scalar.
+      x2: an array or scalar that broadcasts; it need not be an integer.
+
+    Returns:
+      An array of the common shape, of the dtype to which the two promote. A negative number to a
+      power that is no integer is NaN, unless the dtype is complex.
+
+    Raises:
+      TypeError: integers are raised to a negative power that is known.
+
+    See also: ``float_power``, ``square``, ``sqrt``, ``exp``, ``lax.pow``, ``lax.integer_pow``.
 
     >>> jnp.power(jnp.array([2, 3]), 2), jnp.power(4., 0.5)
     (Array([4, 9], dtype=int32), Array(2., dtype=float32, weak_type=True))
@@ -223,7 +260,18 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def right_shift(x1: Any, x2: Any, /) -> Array:
-    """x1 >> x2; preserves the sign.
+    """``x1 >> x2``; preserves the sign.
+
+    Args:
+      x1, x2: integers or booleans of shapes that broadcast.
+
+    Returns:
+      An array of the common shape, of the promoted dtype.
+
+    Raises:
+      TypeError: an argument is floating or complex, or no array or number.
+
+    See also: ``left_shift``, ``lax.shift_right_arithmetic``, ``lax.shift_right_logical``.
 
     >>> jnp.right_shift(jnp.array([16, -16]), 2)
     Array([ 4, -4], dtype=int32)

@@ -14,6 +14,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.widths import refuse_float0
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy._elementwise_docs import docstring
@@ -45,7 +46,7 @@ def alias(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def unary(name: str, primitive: Primitive, *, inexact: bool = False,
-          integers: Callable[[Any], Any] | None = None) -> Callable[[Any], Array]:
+          integers: Callable[[Any], Any] | None = None) -> Callable[[ArrayLike], Array]:
     """A function of one array that binds one primitive.
 
     Args:
@@ -88,7 +89,8 @@ def unary(name: str, primitive: Primitive, *, inexact: bool = False,
 def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_int: bool = False,
            primitive_of_bool: Primitive | None = None, parameters: tuple[str, ...] = ("x", "y"),
            composed: Callable[[Any, Any], Any] | None = None,
-           masked: Callable[[Any, Any], Any] | None = None) -> Callable[[Any, Any], Array]:
+           masked: Callable[[Any, Any], Any] | None = None
+           ) -> Callable[[ArrayLike, ArrayLike], Array]:
     """A function of two arrays that promotes them and binds one primitive.
 
     Args:
@@ -217,6 +219,6 @@ def described(function: Callable[..., Any], name: str, parameters: tuple[str, ..
     described_.__module__ = "jax.numpy"
     described_.__doc__ = docstring(name, parameters, inexact)
     described_.__signature__ = inspect.Signature(
-        [inspect.Parameter(parameter, inspect.Parameter.POSITIONAL_ONLY, annotation=Any)
-         for parameter in parameters], return_annotation=Array)
+        [inspect.Parameter(parameter, inspect.Parameter.POSITIONAL_ONLY, annotation="ArrayLike")
+         for parameter in parameters], return_annotation="Array")
     return function

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 # name: (summary, an example, its output)
 EXAMPLES: dict[str, tuple[str, str, str]] = {
     # --- exponentials and powers ---
@@ -142,12 +144,57 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
                 "jnp.deg2rad(180)", "Array(3.1415927, dtype=float32, weak_type=True)"),
 }
 
+# Functions that one looks for together: each names the others.
+FAMILIES: tuple[tuple[str, ...], ...] = (
+    ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "power"),
+    ("sqrt", "cbrt", "square", "power", "lax.rsqrt"),
+    ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinc"),
+    ("sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"),
+    ("floor", "ceil", "trunc", "rint", "round"),
+    ("sign", "abs", "copysign", "signbit"),
+    ("add", "subtract", "multiply", "divide", "negative", "sum"),
+    ("divide", "true_divide", "floor_divide", "remainder", "reciprocal", "add", "subtract",
+     "multiply"),
+    ("maximum", "minimum", "fmax", "fmin", "clip", "max", "min"),
+    ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "array_equal",
+     "isclose"),
+    ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift"),
+    ("logical_and", "logical_or", "logical_xor", "logical_not", "all", "any"),
+    ("logaddexp", "logaddexp2", "jax.scipy.special.logsumexp"),
+    ("degrees", "radians", "rad2deg", "deg2rad", "angle"),
+    ("nextafter", "spacing"),
+    # The names of the array API, and others that are said twice.
+    ("asin", "acos", "atan", "atan2", "sin", "cos", "tan"),
+    ("asinh", "acosh", "atanh", "sinh", "cosh", "tanh"),
+    ("invert", "bitwise_invert", "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    ("bitwise_left_shift", "bitwise_right_shift", "left_shift"),
+)
+# Whose results are booleans.
+PREDICATES = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+              "logical_and", "logical_or", "logical_xor")
+
 _ARGUMENTS = {
     (1, True): "x: an array or scalar; integers and booleans become floats.",
     (1, False): "x: an array or scalar.",
     (2, True): "{0}, {1}: arrays or scalars of shapes that broadcast; integers become floats.",
     (2, False): "{0}, {1}: arrays or scalars of shapes that broadcast, promoted to one dtype.",
 }
+_SHAPES = {1: "of the same shape", 2: "of the common shape"}
+
+
+def _result(name: str, count: int, inexact: bool) -> str:
+    if name in PREDICATES:
+        return f"An array of booleans {_SHAPES[count]}."
+    if inexact:
+        return (f"An array {_SHAPES[count]}, of a float or complex dtype; of the default float for "
+                "integers.")
+    return f"An array {_SHAPES[count]}{' and' if count == 1 else ', of the promoted'} dtype."
+
+
+def related(name: str) -> tuple[str, ...]:
+    """The names that the documentation of a function points to."""
+    return next((tuple(other for other in family if other != name)
+                 for family in FAMILIES if name in family), ())
 
 
 def docstring(name: str, parameters: tuple[str, ...], inexact: bool) -> str | None:
@@ -156,11 +203,22 @@ def docstring(name: str, parameters: tuple[str, ...], inexact: bool) -> str | No
         return None
     summary, example, result = EXAMPLES[name]
     arguments = _ARGUMENTS[len(parameters), inexact].format(*parameters)
+    others = related(name)
+    pointers = textwrap.fill(", ".join(f"``{other}``" for other in others), 84)
+    see = "\n    See also: " + pointers.replace("\n", "\n    ") + ".\n" if others else ""
+    shapes = "" if len(parameters) == 1 else ", or the shapes do not broadcast"
     return f"""{summary}
 
     Args:
       {arguments}
 
+    Returns:
+      {_result(name, len(parameters), inexact)}
+
+    Raises:
+      TypeError: an argument is no array or number, or of a dtype that has no such
+        function{shapes}.
+{see}
     >>> {example}
     {result}
     """

@@ -33,6 +33,16 @@ __all__ = ["ravel_multi_index", "unravel_index"]
 def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     """Flat indices as indices along each dimension of ``shape``; out-of-bounds ones are clipped.
 
+    Args:
+      indices: an array of integers; negative ones count from the end.
+      shape: the sizes of the dimensions.
+
+    Returns:
+      A tuple of integer arrays of the shape of ``indices``, one for each dimension. NumPy raises
+      for indices out of bounds.
+
+    See also: ``ravel_multi_index``, ``argmax``, ``nonzero``.
+
     >>> jnp.unravel_index(jnp.array([2, 3]), (2, 3))
     (Array([0, 1], dtype=int32), Array([2, 0], dtype=int32))
     """

@@ -25,6 +25,18 @@ __all__ = ["hypot"]
 def hypot(x1: Any, x2: Any, /) -> Array:
     """sqrt(x1**2 + x2**2) without overflow.
 
+    Args:
+      x1, x2: real arrays or scalars of shapes that broadcast; integers become floats.
+
+    Returns:
+      An array of floats of the common shape.
+
+    Raises:
+      ValueError: an argument is complex.
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``sqrt``, ``abs``, ``linalg.norm``.
+
     >>> jnp.hypot(jnp.array([3., 3e30]), jnp.array([4., 4e30]))
     Array([5.e+00, 5.e+30], dtype=float32)
     """

@@ -86,12 +86,23 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     Args:
       a: (..., n, ...).
       indices: integers of any shape, which replaces the axis in the result.
+      axis: along which; None: of the flattened array.
+      out: None: arrays are immutable.
       mode: "fill" (the default) gives ``fill_value`` out of bounds (by default NaN, the least
         signed, the greatest unsigned integer), "clip" the nearest element, "wrap" wraps around.
+      unique_indices, indices_are_sorted: promises, by which the gradient may be faster.
+      fill_value: what stands out of bounds with "fill".
+
+    Returns:
+      An array of ``a``'s dtype. Negative indices count from the end; those beyond the start are out
+      of bounds, too. No index raises, unlike NumPy's, since its value may not be known.
 
     Raises:
       ValueError: the indices are not integers.
       IndexError: the axis has size 0 and there are indices.
+      NotImplementedError: ``mode`` is "raise", or ``out`` is given.
+
+    See also: ``take_along_axis``, ``put``, ``compress``, ``where``, ``lax.gather``.
 
     >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, -1, 0]))
     Array([30, 30, 10], dtype=int32)
@@ -150,10 +161,20 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
       indices: integers (..., m, ...), of the rank of ``arr``; other dimensions broadcast.
       axis: the axis; None flattens ``arr`` and takes one-dimensional indices.
       mode: "fill" (the default), "clip" or "promise_in_bounds".
+      fill_value: what stands out of bounds with "fill"; None: NaN, the least signed or the greatest
+        unsigned integer.
+      wrap_negative_indices: whether negative indices count from the end; otherwise they are out of
+        bounds.
+
+    Returns:
+      An array of ``a``'s dtype, of the shape of ``indices`` broadcast to the other dimensions of
+      ``arr``.
 
     Raises:
       TypeError: the indices are not integers.
       ValueError: the ranks differ.
+
+    See also: ``take``, ``argsort``, ``put_along_axis``, ``lax.gather``.
 
     >>> x = jnp.array([[3, 1, 2], [4, 6, 5]])
     >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1)
@@ -303,11 +324,19 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     """The indices of the nonzero elements, one array for each dimension.
 
     Args:
+      a: an array of one dimension or more.
       size: how many to return; required if ``a`` is traced. Missing ones are ``fill_value``.
       fill_value: a number, or one for each dimension; 0 by default.
 
+    Returns:
+      A tuple of arrays ``(size,)`` of the default integer type; in the order of the flattened
+      array.
+
     Raises:
       ConcretizationTypeError: ``a`` is traced and there is no ``size``.
+      ValueError: ``a`` is a scalar.
+
+    See also: ``where``, ``argwhere``, ``flatnonzero``, ``count_nonzero``.
 
     >>> jnp.nonzero(jnp.array([[1, 0], [2, 3]]))
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -400,6 +429,19 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The indices of the nonzero elements, (count, rank); see ``nonzero``.
 
+    Args:
+      a: an array.
+      size: how many to return; required if ``a`` is traced. Missing ones are ``fill_value``.
+      fill_value: a number, or one for each dimension; 0 by default.
+
+    Returns:
+      An integer array ``(size, a.ndim)``.
+
+    Raises:
+      ConcretizationTypeError: ``a`` is traced and there is no ``size``.
+
+    See also: ``nonzero``, ``where``, ``flatnonzero``.
+
     >>> jnp.argwhere(jnp.array([[1, 0], [2, 3]]))
     Array([[0, 0],
            [1, 0],
@@ -417,6 +459,17 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None,
             fill_value: Any = 0) -> Array:
     """The elements of ``arr`` where ``condition`` holds, flat.
+
+    Args:
+      condition: booleans; flattened, as ``arr`` is.
+      arr: an array.
+      size: how many to return; required if ``condition`` is traced.
+      fill_value: what stands in place of missing ones.
+
+    Returns:
+      A vector of ``arr``'s dtype.
+
+    See also: ``compress``, ``take``, ``where``, ``nonzero``.
 
     >>> x = jnp.array([5, -1, 7])
     >>> jnp.extract(x > 0, x)

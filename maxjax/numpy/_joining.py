@@ -53,9 +53,22 @@ def _arrays(name: str, arrays: Any, dtype: Any = None) -> list[Array]:
 def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Concatenates arrays along an axis; they are flattened first if it is None.
 
+    Dtypes promote by JAX's rules: int32 and float16 give float16, where NumPy has float64.
+
+    Args:
+      arrays: a sequence of arrays, or one array, whose leading dimension is the sequence. Sizes
+        agree except along ``axis``.
+      axis: along which; None: of the flattened arrays.
+      dtype: None: the one to which theirs promote.
+
+    Returns:
+      An array whose size along ``axis`` is the sum of theirs.
+
     Raises:
       TypeError: they differ in rank, or in the size of another axis.
       ValueError: there are none.
+
+    See also: ``stack``, ``append``, ``vstack``, ``hstack``, ``split``, ``block``.
 
     >>> jnp.concatenate([jnp.array([[1, 2]]), jnp.array([[3.5, 4]])], axis=0)
     Array([[1. , 2. ],
@@ -110,7 +123,20 @@ def joined(parts: list[Array], axis: int) -> Array:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
-    """As ``concatenate``.
+    """As ``concatenate``, under the array API's name.
+
+    Args:
+      arrays: a sequence of arrays; sizes agree except along ``axis``.
+      axis: along which; None: of the flattened arrays.
+
+    Returns:
+      An array whose size along ``axis`` is the sum of theirs, of the dtype to which theirs promote.
+
+    Raises:
+      TypeError: they differ in rank, or in the size of another axis.
+      ValueError: there are none.
+
+    See also: ``concatenate``, ``stack``.
 
     >>> jnp.concat([jnp.array([1, 2]), jnp.array([3])])
     Array([1, 2, 3], dtype=int32)
@@ -120,6 +146,22 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
 
 def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: DTypeLike | None = None) -> Array:
     """Stacks arrays of one shape along a new axis.
+
+    Args:
+      arrays: a sequence of arrays of one shape, or one array, whose leading dimension is the
+        sequence.
+      axis: where the new axis stands in the result.
+      out: None: arrays are immutable, so that nothing is written into one.
+      dtype: None: the one to which theirs promote.
+
+    Returns:
+      An array with one more dimension, whose size is the number of arrays.
+
+    Raises:
+      ValueError: the shapes differ, or there are none.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``concatenate``, ``unstack``, ``vstack``, ``hstack``, ``jax.tree.map``.
 
     >>> jnp.stack([jnp.array([1, 2]), jnp.array([3, 4])], axis=1)
     Array([[1, 3],
@@ -153,9 +195,18 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: DTypeLike | None =
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along an axis.
 
+    Args:
+      x: an array.
+      axis: along which.
+
+    Returns:
+      A tuple of arrays without the axis.
+
     Raises:
       ValueError: the array has no axis.
       ShardingTypeError: the axis is split over Explicit axes.
+
+    See also: ``stack``, ``split``, ``take``.
 
     >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]), axis=1)
     (Array([1, 3], dtype=int32), Array([2, 4], dtype=int32))
@@ -182,6 +233,17 @@ def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, 
 def atleast_1d(*arys: Any) -> Any:
     """Each array with at least one dimension.
 
+    Args:
+      arys: arrays or scalars; lists are refused, unlike NumPy's.
+
+    Returns:
+      The array, with shape ``(1,)`` if it was a scalar; a tuple of them for several.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``atleast_2d``, ``atleast_3d``, ``expand_dims``.
+
     >>> jnp.atleast_1d(5)
     Array([5], dtype=int32, weak_type=True)
     """
@@ -198,6 +260,18 @@ def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, 
 
 def atleast_2d(*arys: Any) -> Any:
     """Each array with at least two dimensions, new ones first.
+
+    Args:
+      arys: arrays or scalars; lists are refused, unlike NumPy's.
+
+    Returns:
+      The array, ``(1, N)`` if it was a vector and ``(1, 1)`` if a scalar; a tuple of them for
+      several.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``atleast_1d``, ``atleast_3d``, ``expand_dims``.
 
     >>> jnp.atleast_2d(jnp.arange(3))
     Array([[0, 1, 2]], dtype=int32)
@@ -238,6 +312,19 @@ def _at_least(name: str, arrays: Sequence[Any], function: Any) -> Any:
 def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Concatenates arrays along the first axis, vectors as rows.
 
+    Args:
+      tup: a sequence of arrays, or one array; sizes agree except along the first axis.
+      dtype: None: the one to which theirs promote.
+
+    Returns:
+      An array of two dimensions or more; vectors of size N give rows, ``(count, N)``.
+
+    Raises:
+      ValueError: there are none.
+      TypeError: sizes of other axes differ.
+
+    See also: ``hstack``, ``dstack``, ``stack``, ``concatenate``.
+
     >>> jnp.vstack([jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]])])
     Array([[1, 2],
            [3, 4],
@@ -250,6 +337,20 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Concatenates arrays along the second axis, vectors along their only axis.
+
+    Args:
+      tup: a sequence of arrays, or one array; sizes agree except along the second axis (vectors:
+        the only one).
+      dtype: None: the one to which theirs promote.
+
+    Returns:
+      An array of their rank, of one dimension or more.
+
+    Raises:
+      ValueError: there are none.
+      TypeError: sizes of other axes differ.
+
+    See also: ``vstack``, ``dstack``, ``column_stack``, ``concatenate``.
 
     >>> jnp.hstack([jnp.array([[1], [2]]), jnp.array([[3], [4]])])
     Array([[1, 3],
@@ -264,6 +365,19 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Concatenates arrays along the third axis.
 
+    Args:
+      tup: a sequence of arrays, or one array; sizes agree except along the third axis.
+      dtype: None: the one to which theirs promote.
+
+    Returns:
+      An array of three dimensions or more; vectors are ``(1, N, 1)`` and matrices ``(M, N, 1)``.
+
+    Raises:
+      ValueError: there are none.
+      TypeError: sizes of other axes differ.
+
+    See also: ``vstack``, ``hstack``, ``stack``, ``concatenate``.
+
     >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
     Array([[[1, 3],
             [2, 4]]], dtype=int32)
@@ -273,6 +387,18 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 def column_stack(tup: Any) -> Array:
     """Concatenates arrays along the second axis, vectors as columns.
+
+    Args:
+      tup: a sequence of vectors ``(N,)`` and matrices ``(N, M)``, or one array.
+
+    Returns:
+      A matrix with N rows, of the dtype to which theirs promote.
+
+    Raises:
+      ValueError: there are none.
+      TypeError: the numbers of rows differ.
+
+    See also: ``hstack``, ``stack``, ``vstack``.
 
     >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
     Array([[1, 3],
@@ -286,6 +412,22 @@ def column_stack(tup: Any) -> Array:
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """``arr`` followed by ``values`` along an axis (both flattened by default).
 
+    Each call copies both: in a loop, ``lax.scan`` or a Python list with one ``stack`` at the end is
+    cheaper.
+
+    Args:
+      arr: an array; it is left as it is.
+      values: an array, with the sizes of ``arr`` except along ``axis``.
+      axis: along which; None: of both flattened.
+
+    Returns:
+      A new array, of the dtype to which the two promote.
+
+    Raises:
+      TypeError: they differ in rank, or in the size of another axis.
+
+    See also: ``concatenate``, ``insert``, ``delete``, ``stack``.
+
     >>> jnp.append(jnp.array([1, 2]), jnp.array([3.5]))
     Array([1. , 2. , 3.5], dtype=float32)
     """
@@ -296,6 +438,18 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 def block(arrays: Any) -> Array:
     """An array from nested lists of blocks: the innermost are concatenated along the last axis.
+
+    Args:
+      arrays: an array, or lists of them nested to any, the same, depth.
+
+    Returns:
+      An array of as many dimensions as the lists are deep, or more, of the promoted dtype.
+
+    Raises:
+      ValueError: lists are empty, or nested to different depths.
+      TypeError: sizes do not fit.
+
+    See also: ``concatenate``, ``stack``, ``vstack``, ``hstack``, ``jax.scipy.linalg.block_diag``.
 
     >>> jnp.block([[jnp.ones((1, 2)), jnp.zeros((1, 1))], [jnp.zeros((1, 3))]])
     Array([[1., 1., 0.],
@@ -366,8 +520,19 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Arr
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Parts of equal size, or between given indices.
 
+    Args:
+      ary: an array.
+      indices_or_sections: the number of parts, or a sequence of the indices between them, known
+        while tracing; beyond the end, parts are empty.
+      axis: the axis that is divided.
+
+    Returns:
+      A list of arrays; copies, not views as NumPy's.
+
     Raises:
       ValueError: the size is not a multiple of the number of parts.
+
+    See also: ``array_split``, ``hsplit``, ``vsplit``, ``unstack``, ``concatenate``.
 
     >>> jnp.split(jnp.arange(5), [2, 3])
     [Array([0, 1], dtype=int32), Array([2], dtype=int32), Array([3, 4], dtype=int32)]
@@ -378,6 +543,17 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """As ``split``; parts may differ in size by one.
 
+    Args:
+      ary: an array.
+      indices_or_sections: the number of parts, of which the first are the larger ones; or the
+        indices between them.
+      axis: the axis that is divided.
+
+    Returns:
+      A list of arrays.
+
+    See also: ``split``, ``hsplit``, ``vsplit``, ``concatenate``.
+
     >>> [len(part) for part in jnp.array_split(jnp.arange(7), 3)]
     [3, 2, 2]
     """
@@ -386,6 +562,18 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """Splits along the first axis.
+
+    Args:
+      ary: an array.
+      indices_or_sections: the number of parts, or the indices between them.
+
+    Returns:
+      A list of arrays.
+
+    Raises:
+      ValueError: the size is not a multiple of the number of parts.
+
+    See also: ``split``, ``hsplit``, ``dsplit``, ``vstack``.
 
     >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
     [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]

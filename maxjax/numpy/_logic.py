@@ -49,6 +49,20 @@ def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08,
             equal_nan: bool = False) -> Array:
     """Whether |a - b| <= atol + rtol * |b|.
 
+    Args:
+      a, b: arrays or scalars of shapes that broadcast.
+      rtol: the tolerance in proportion to ``b``, which makes the two not exchangeable.
+      atol: the tolerance around 0.
+      equal_nan: whether NaN is close to NaN.
+
+    Returns:
+      An array of booleans of the common shape; infinities are close only to themselves.
+
+    Raises:
+      TypeError: the shapes do not broadcast, or an argument is a list.
+
+    See also: ``allclose``, ``array_equal``, ``equal``.
+
     >>> jnp.isclose(jnp.array([1., 1.1]), jnp.array([1.000001, 1.2]))
     Array([ True, False], dtype=bool)
     """
@@ -74,6 +88,20 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08,
              equal_nan: bool = False) -> Array:
     """Whether all elements are close: see ``isclose``.
 
+    Args:
+      a, b: arrays or scalars of shapes that broadcast.
+      rtol: the tolerance in proportion to ``b``.
+      atol: the tolerance around 0.
+      equal_nan: whether NaN is close to NaN.
+
+    Returns:
+      A scalar array of booleans, not Python's ``bool``; so it can be traced.
+
+    Raises:
+      TypeError: the shapes do not broadcast.
+
+    See also: ``isclose``, ``array_equal``, ``all``.
+
     >>> jnp.allclose(jnp.array([1., 2.]), jnp.array([1.000001, 2.]))
     Array(True, dtype=bool)
     """
@@ -83,6 +111,15 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08,
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     """Whether the shapes and all elements are equal.
+
+    Args:
+      a1, a2: arrays, scalars or lists.
+      equal_nan: whether NaN equals NaN.
+
+    Returns:
+      A scalar array of booleans; False for shapes that differ.
+
+    See also: ``array_equiv``, ``allclose``, ``equal``.
 
     >>> jnp.array_equal(jnp.arange(3), jnp.array([0, 1, 2]))
     Array(True, dtype=bool)
@@ -116,6 +153,15 @@ def array_equiv(a1: Any, a2: Any) -> Array:
 def isscalar(element: Any) -> bool:
     """Whether ``element`` is a number or a zero-dimensional array.
 
+    Args:
+      element: any object.
+
+    Returns:
+      A Python boolean. Numbers, text and zero-dimensional arrays and tracers count; of these NumPy
+      counts no arrays.
+
+    See also: ``ndim``, ``isrealobj``, ``iscomplexobj``.
+
     >>> jnp.isscalar(3.0), jnp.isscalar(jnp.array(3)), jnp.isscalar(jnp.array([3]))
     (True, True, False)
     """
@@ -140,6 +186,19 @@ def iterable(y: Any) -> bool:
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
     """The elements of the first choice whose condition holds, ``default`` where none does.
 
+    Args:
+      condlist: arrays of booleans.
+      choicelist: as many arrays; all broadcast, and promote to one dtype.
+      default: where no condition holds.
+
+    Returns:
+      An array of the common shape.
+
+    Raises:
+      ValueError: the lists differ in length, or are empty.
+
+    See also: ``where``, ``piecewise``, ``choose``, ``lax.select_n``.
+
     >>> x = jnp.arange(5)
     >>> jnp.select([x < 2, x > 3], [x, 10 * x], default=-1)
     Array([ 0,  1, -1, -1, 40], dtype=int32)
@@ -161,6 +220,20 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     """Elementwise, the last function whose condition holds (an extra function is the default).
 
     The functions are of single elements.
+
+    Args:
+      x: an array.
+      condlist: arrays of booleans, in the shape of ``x``.
+      funclist: a function, or a number, for each, and perhaps one more.
+      args, kw: passed to each function.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Raises:
+      ValueError: there are too few or too many functions.
+
+    See also: ``where``, ``select``, ``lax.switch``.
 
     >>> x = jnp.array([-2., 0., 3.])
     >>> jnp.piecewise(x, [x < 0, x > 0], [-1., lambda v: v * v, 7.])
@@ -220,6 +293,17 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any,
                      **kwargs: Any) -> Array:
     """``func1d`` of each one-dimensional slice along ``axis``.
+
+    Args:
+      func1d: a function of a vector, traceable by ``vmap``.
+      axis: along which.
+      arr: an array.
+      args, kwargs: passed to each call.
+
+    Returns:
+      An array in which the result's dimensions stand in place of the axis.
+
+    See also: ``vectorize``, ``apply_over_axes``, ``jax.vmap``.
 
     >>> jnp.apply_along_axis(lambda row: row / row.sum(), 1, jnp.array([[1., 3.], [2., 2.]]))
     Array([[0.25, 0.75],
@@ -286,8 +370,18 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
     """Makes a function of scalars (or, by ``signature``, of small arrays) broadcast.
 
     Args:
+      pyfunc: a function of arrays of the dimensions in ``signature``, traceable by ``vmap``.
       excluded: positions and names of arguments that are passed unchanged.
       signature: the dimensions of one call, like ``"(n,m),(m)->(n)"``.
+
+    Returns:
+      A function whose arguments broadcast in their leading dimensions. It is vectorized by
+      ``vmap``, unlike NumPy's, which loops.
+
+    Raises:
+      ValueError: at a call: an argument has too few dimensions, or core dimensions differ in size.
+
+    See also: ``jax.vmap``, ``apply_along_axis``, ``frompyfunc``.
 
     >>> matvec = jnp.vectorize(jnp.dot, signature='(n,m),(m)->(n)')
     >>> matvec(jnp.ones((5, 2, 3)), jnp.ones(3)).shape

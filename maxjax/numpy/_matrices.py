@@ -48,6 +48,19 @@ __all__ = [
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The ``offset``-th diagonals of the matrices in two axes, along a new last axis.
 
+    Args:
+      a: an array of two dimensions or more.
+      offset: above the main diagonal if positive, below if negative.
+      axis1, axis2: the two dimensions of the matrices.
+
+    Returns:
+      An array without the two and with a last one; a copy, where NumPy's is a read-only view.
+
+    Raises:
+      ValueError: there are fewer than two dimensions.
+
+    See also: ``diag``, ``trace``, ``diag_indices``.
+
     >>> jnp.diagonal(jnp.array([[1, 2, 3], [4, 5, 6]]), offset=1)
     Array([2, 6], dtype=int32)
     """
@@ -81,6 +94,18 @@ def _taken_diagonal(x: Array, offset: int) -> Array:
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """The ``k``-th diagonal of a matrix, or the matrix with a vector as its diagonal.
+
+    Args:
+      v: a matrix ``(n, m)``, or a vector ``(n,)``.
+      k: above the main diagonal if positive, below if negative.
+
+    Returns:
+      A vector; or of a vector a matrix of shape ``(n + |k|, n + |k|)``.
+
+    Raises:
+      ValueError: ``v`` has neither one nor two dimensions.
+
+    See also: ``diagonal``, ``diagflat``, ``eye``, ``fill_diagonal``.
 
     >>> jnp.diag(jnp.array([1, 2]), k=1)
     Array([[0, 1, 0],
@@ -121,6 +146,22 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1,
           dtype: DTypeLike | None = None, out: Any = None) -> Array:
     """The sum of a diagonal.
+
+    Args:
+      a: an array of two dimensions or more.
+      offset: above the main diagonal if positive, below if negative.
+      axis1, axis2: the two dimensions of the matrices.
+      dtype: of the sum; None: the default integer type for smaller ones, else that of ``a``.
+      out: None: arrays are immutable, so that nothing is written into one.
+
+    Returns:
+      An array without the two dimensions.
+
+    Raises:
+      ValueError: there are fewer than two dimensions.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``diagonal``, ``sum``, ``einsum``.
 
     >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
@@ -163,6 +204,17 @@ def _lower(rows: int, columns: int, k: Any) -> Array:
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """Ones on and below the ``k``-th diagonal, zeros above.
 
+    Args:
+      N: the number of rows.
+      M: the number of columns; None: ``N``.
+      k: the last diagonal of ones: above the main one if positive, below if negative.
+      dtype: None: the default float.
+
+    Returns:
+      An array of shape ``(N, M)``.
+
+    See also: ``tril``, ``triu``, ``eye``.
+
     >>> jnp.tri(2, 3, k=1, dtype=int)
     Array([[1, 1, 0],
            [1, 1, 1]], dtype=int32)
@@ -194,6 +246,18 @@ def _kept_triangle(x: Array, *, k: int, upper: bool) -> Array:
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """The matrix with zeros above the ``k``-th diagonal.
 
+    Args:
+      m: matrices ``(..., N, M)``.
+      k: the last diagonal that is kept: above the main one if positive, below if negative.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    Raises:
+      ValueError: there are fewer than two dimensions.
+
+    See also: ``triu``, ``tri``, ``tril_indices``.
+
     >>> jnp.tril(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 0],
            [3, 4]], dtype=int32)
@@ -204,6 +268,18 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """The matrix with zeros below the ``k``-th diagonal.
 
+    Args:
+      m: matrices ``(..., N, M)``.
+      k: the first diagonal that is kept: above the main one if positive, below if negative.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    Raises:
+      ValueError: there are fewer than two dimensions.
+
+    See also: ``tril``, ``tri``, ``triu_indices``.
+
     >>> jnp.triu(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 2],
            [0, 4]], dtype=int32)
@@ -213,6 +289,16 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of the powers of a vector.
+
+    Args:
+      x: a vector ``(n,)``.
+      N: the number of columns; None: n.
+      increasing: powers from 0 up; otherwise down to 0.
+
+    Returns:
+      An array of shape ``(n, N)``, of the dtype of ``x``.
+
+    See also: ``polyval``, ``polyfit``.
 
     >>> jnp.vander(jnp.array([1, 2, 3]), 3)
     Array([[1, 1, 1],
@@ -243,6 +329,16 @@ def _indices(parts: Sequence[np.ndarray]) -> tuple[Array, Array]:
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the lower triangle of an (n, m) matrix.
 
+    Args:
+      n: the number of rows.
+      k: the last diagonal: above the main one if positive, below if negative.
+      m: the number of columns; None: ``n``. All are known while tracing.
+
+    Returns:
+      A pair of integer arrays, of rows and of columns.
+
+    See also: ``triu_indices``, ``tril_indices_from``, ``tril``, ``diag_indices``.
+
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
@@ -251,6 +347,16 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the upper triangle of an (n, m) matrix.
+
+    Args:
+      n: the number of rows.
+      k: the first diagonal: above the main one if positive, below if negative.
+      m: the number of columns; None: ``n``. All are known while tracing.
+
+    Returns:
+      A pair of integer arrays, of rows and of columns.
+
+    See also: ``tril_indices``, ``triu_indices_from``, ``triu``.
 
     >>> jnp.triu_indices(2, k=1)
     (Array([0], dtype=int32), Array([1], dtype=int32))
@@ -293,6 +399,18 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array of ``ndim`` dimensions of size ``n``.
+
+    Args:
+      n: the size; known while tracing.
+      ndim: how many dimensions.
+
+    Returns:
+      A tuple of ``ndim`` integer arrays ``(n,)``.
+
+    Raises:
+      ValueError: a number is negative.
+
+    See also: ``diag_indices_from``, ``diagonal``, ``tril_indices``, ``fill_diagonal``.
 
     >>> x = jnp.zeros((2, 2))
     >>> x.at[jnp.diag_indices(2)].set(5.0)

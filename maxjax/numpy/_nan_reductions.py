@@ -92,6 +92,25 @@ def nanmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
            where: ArrayLike | None = None) -> Array:
     """As ``max``, ignoring NaN.
 
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: the least result; needed where there are no elements, or with ``where``.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array of ``a``'s dtype without the reduced axes; NaN where there is nothing else, without a
+      warning.
+
+    Raises:
+      ValueError: there are no elements or a mask, and no ``initial``; or there is no such axis.
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``max``, ``nanmin``, ``nanargmax``.
+
     >>> jnp.nanmax(jnp.array([1., jnp.nan, 5.]))
     Array(5., dtype=float32)
     """
@@ -102,6 +121,25 @@ def nanmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
            keepdims: bool = False, initial: ArrayLike | None = None,
            where: ArrayLike | None = None) -> Array:
     """As ``min``, ignoring NaN.
+
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: the greatest result; needed where there are no elements, or with ``where``.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array of ``a``'s dtype without the reduced axes; NaN where there is nothing else, without a
+      warning.
+
+    Raises:
+      ValueError: there are no elements or a mask, and no ``initial``; or there is no such axis.
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``min``, ``nanmax``, ``nanargmin``.
 
     >>> jnp.nanmin(jnp.array([1., jnp.nan, 5.]))
     Array(1., dtype=float32)
@@ -119,6 +157,25 @@ def nansum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
            where: ArrayLike | None = None) -> Array:
     """As ``sum``, with NaN treated as zero.
 
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to sum; None: that of ``a``, small integers in the default type.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: a number that is added.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array without the reduced axes; 0 where there is nothing else.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``sum``, ``nanmean``, ``nancumsum``, ``nanprod``.
+
     >>> jnp.nansum(jnp.array([1., jnp.nan, 5.]))
     Array(6., dtype=float32)
     """
@@ -130,6 +187,25 @@ def nanprod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeL
             out: Any = None, keepdims: bool = False, initial: ArrayLike | None = None,
             where: ArrayLike | None = None) -> Array:
     """As ``prod``, with NaN treated as one.
+
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to multiply; None: that of ``a``, small integers in the default type.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: a number that is multiplied with.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array without the reduced axes; 1 where there is nothing else.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``prod``, ``nansum``, ``nancumprod``.
 
     >>> jnp.nanprod(jnp.array([2., jnp.nan, 5.]))
     Array(10., dtype=float32)
@@ -150,6 +226,23 @@ def nanmean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeL
             out: Any = None, keepdims: bool = False, where: ArrayLike | None = None) -> Array:
     """As ``mean``, ignoring NaN.
 
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: of the result; None: that of ``a``, or the default float.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array without the reduced axes; NaN where there is nothing else, without a warning.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``mean``, ``nanmedian``, ``nanstd``, ``nansum``.
+
     >>> jnp.nanmean(jnp.array([1., jnp.nan, 5.]))
     Array(3., dtype=float32)
     """
@@ -168,6 +261,25 @@ def nanvar(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
            mean: Any = None) -> Array:
     """As ``var``, ignoring NaN.
 
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to compute; None: that of ``a``, or the default float.
+      out: None: arrays are immutable, so that nothing is written into one.
+      ddof: what is subtracted from the number of elements in the divisor.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+      mean: the mean, if known already, with the reduced axes as size 1.
+
+    Returns:
+      An array of real floats without the reduced axes; NaN where too few are left.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``var``, ``nanstd``, ``nanmean``.
+
     >>> jnp.nanvar(jnp.array([1., jnp.nan, 5.]))
     Array(4., dtype=float32)
     """
@@ -179,6 +291,25 @@ def nanstd(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
            out: Any = None, ddof: Any = 0, keepdims: bool = False, where: ArrayLike | None = None,
            mean: Any = None) -> Array:
     """As ``std``, ignoring NaN.
+
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to compute; None: that of ``a``, or the default float.
+      out: None: arrays are immutable, so that nothing is written into one.
+      ddof: what is subtracted from the number of elements in the divisor.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+      mean: the mean, if known already, with the reduced axes as size 1.
+
+    Returns:
+      An array of real floats without the reduced axes; NaN where too few are left.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``std``, ``nanvar``, ``nanmean``.
 
     >>> jnp.nanstd(jnp.array([1., jnp.nan, 5.]))
     Array(2., dtype=float32)

@@ -45,9 +45,24 @@ def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any)
     """The array with borders of ``pad_width`` elements.
 
     Args:
+      array: an array.
       pad_width: a number; a pair (before, after); or such a pair for each axis.
       mode: "constant", "edge", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect",
         "symmetric", "wrap", "empty", or a function of (vector, widths, axis, options).
+      kwargs: options of the mode, as NumPy has them: "constant": ``constant_values`` (0 by
+        default); "linear_ramp": ``end_values``; "maximum", "mean", "median" and "minimum":
+        ``stat_length``; "reflect" and "symmetric": ``reflect_type``.
+
+    Returns:
+      An array of ``array``'s dtype, each size greater by the two widths.
+
+    Raises:
+      ValueError: a width is negative, or does not fit the dimensions, or the mode has no such
+        option.
+      NotImplementedError: there is no such mode.
+      TypeError: a width is no integer.
+
+    See also: ``concatenate``, ``roll``, ``lax.pad``.
 
     >>> jnp.pad(jnp.array([1, 2, 3]), 2, mode="reflect")
     Array([3, 2, 1, 2, 3, 2, 1], dtype=int32)

@@ -47,7 +47,13 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
 
     Args:
       p: shape ``(n, ...)``; further dimensions broadcast with ``x``.
+      x: an array or scalar.
       unroll: how many steps JAX unrolls; here it changes nothing.
+
+    Returns:
+      An array of the common shape, of the promoted dtype.
+
+    See also: ``polyfit``, ``polyder``, ``polyint``, ``roots``.
 
     >>> jnp.polyval(jnp.array([1, 2, 3]), jnp.array([0, 10]))
     Array([  3, 123], dtype=int32)
@@ -268,8 +274,8 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
       y: shape ``(m,)``, or ``(m, k)`` for k fits at once.
       rcond: singular values up to ``rcond`` times the greatest one are treated as zero; by default
         m times the dtype's epsilon.
-      w: weights of the residuals, shape ``(m,)``.
       full: return ``(coefficients, residuals, rank, singular values, rcond)``.
+      w: weights of the residuals, shape ``(m,)``.
       cov: return ``(coefficients, their covariance)``; "unscaled" uses the weights unchanged.
 
     Raises:

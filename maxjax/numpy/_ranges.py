@@ -57,8 +57,26 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | No
     """Values from ``start`` up to, but excluding, ``stop`` (from 0, given one argument) by
     ``step``.
 
+    The number of values is the ceiling of ``(stop - start) / step``; with a fraction as step
+    rounding may add or lose the last one, for which ``linspace`` is the remedy.
+
+    Args:
+      start: the first value; the end, where it is the only argument.
+      stop: the end, which is not reached.
+      step: the distance between values; 1 by default, and negative to count down.
+      dtype: None: int32 for integers, else float32 (64 bits if enabled).
+      device: the device or sharding that the result lies on; None: the default device.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of one dimension; empty if ``stop`` is not beyond ``start``.
+
     Raises:
       ConcretizationTypeError: an argument is traced: the size would depend on its value.
+      ZeroDivisionError: ``step`` is 0.
+      TypeError: the dtype is bool, and there are more than two values.
+
+    See also: ``linspace``, ``lax.iota``, ``meshgrid``, ``indices``.
 
     >>> jnp.arange(1, 8, 3)
     Array([1, 4, 7], dtype=int32)
@@ -152,6 +170,25 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
              dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None) -> Any:
     """``num`` evenly spaced values from ``start`` to ``stop``, along a new axis.
 
+    Args:
+      start, stop: the first and the last value: scalars, or arrays that broadcast, for many ranges
+        at once.
+      num: how many; a Python int, known while tracing. ``start`` and ``stop`` may be traced.
+      endpoint: whether ``stop`` is the last value; otherwise the one after it.
+      retstep: also return the distance between values.
+      dtype: None: a float dtype. Integers are rounded down.
+      axis: where the new axis stands in the result.
+      device: the device or sharding that the result lies on; None: the default device.
+
+    Returns:
+      An array of ``num`` values along ``axis``, or with ``retstep`` the pair of it and the step.
+
+    Raises:
+      ValueError: ``num`` is negative.
+      TypeError: ``num`` is no integer.
+
+    See also: ``arange``, ``logspace``, ``geomspace``.
+
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     >>> jnp.linspace(0, 10, 4, endpoint=False, retstep=True)
@@ -227,6 +264,22 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
              dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """Powers of ``base`` with evenly spaced exponents from ``start`` to ``stop``.
 
+    Args:
+      start, stop: exponents of the first and the last value; scalars or arrays that broadcast.
+      num: how many; a Python int.
+      endpoint: whether ``stop`` is the last exponent.
+      base: the base, a scalar or an array that broadcasts.
+      dtype: None: a float dtype. Integers are rounded down.
+      axis: where the new axis stands in the result.
+
+    Returns:
+      An array of ``num`` values along ``axis``.
+
+    Raises:
+      ValueError: ``num`` is negative.
+
+    See also: ``linspace``, ``geomspace``, ``arange``.
+
     >>> jnp.logspace(0, 3, 4, base=2)
     Array([1., 2., 4., 8.], dtype=float32)
     """
@@ -239,6 +292,21 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True,
               dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """``num`` values from ``start`` to ``stop`` in geometric progression.
+
+    Args:
+      start, stop: the first and the last value, of one sign; scalars or arrays that broadcast.
+      num: how many; a Python int.
+      endpoint: whether ``stop`` is the last value.
+      dtype: None: a float dtype.
+      axis: where the new axis stands in the result.
+
+    Returns:
+      An array of ``num`` values along ``axis``.
+
+    Raises:
+      ValueError: ``num`` is negative.
+
+    See also: ``logspace``, ``linspace``, ``arange``.
 
     >>> jnp.geomspace(1, 1000, 4).round()
     Array([   1.,   10.,  100., 1000.], dtype=float32)
@@ -254,6 +322,21 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True,
 
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Array:
     """Ones on the ``k``-th diagonal of an (N, M) matrix, zeros elsewhere.
+
+    Args:
+      N: the number of rows.
+      M: the number of columns; None: ``N``.
+      k: which diagonal: above the main one if positive, below if negative.
+      dtype: None: the default float.
+      device: the device or sharding that the result lies on; None: the default device.
+
+    Returns:
+      An array of shape ``(N, M)``.
+
+    Raises:
+      ValueError: a size is negative.
+
+    See also: ``identity``, ``diag``, ``tri``.
 
     >>> jnp.eye(2, 3, k=1, dtype=int)
     Array([[0, 1, 0],
@@ -278,6 +361,19 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
 def identity(n: Any, dtype: DTypeLike | None = None) -> Array:
     """The (n, n) identity matrix.
 
+    Args:
+      n: the number of rows and columns.
+      dtype: None: the default float.
+
+    Returns:
+      An array of shape ``(n, n)``.
+
+    Raises:
+      ValueError: ``n`` is negative.
+      TypeError: ``n`` is no integer.
+
+    See also: ``eye``, ``diag``.
+
     >>> jnp.identity(2)
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
@@ -288,6 +384,22 @@ def identity(n: Any, dtype: DTypeLike | None = None) -> Array:
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False,
              indexing: str = "xy") -> tuple[Array, ...]:
     """Coordinate matrices of coordinate vectors.
+
+    Args:
+      xi: vectors ``(N1,)``, ``(N2,)`` and so on; a scalar is refused, unlike NumPy's.
+      copy: must be True: the results are no views.
+      sparse: keep size 1 along the dimensions of the other vectors, which broadcasting makes
+        equivalent.
+      indexing: "ij": the dimensions in order; "xy": the first two exchanged, as for pictures.
+
+    Returns:
+      A list of an array for each vector, of shape ``(N1, N2, ...)`` ("xy": ``(N2, N1, ...)``).
+
+    Raises:
+      ValueError: an argument has another number of dimensions than one, ``copy`` is False, or there
+        is no such ``indexing``.
+
+    See also: ``indices``, ``arange``, ``linspace``, ``ix_``.
 
     >>> x, y = jnp.meshgrid(jnp.array([1, 2, 3]), jnp.array([10, 20]))
     >>> x + y
@@ -328,6 +440,16 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: b
 
 def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """The indices of a grid: one array for each dimension (stacked unless ``sparse``).
+
+    Args:
+      dimensions: the sizes of the grid.
+      dtype: None: the default integer type.
+      sparse: keep size 1 along the other dimensions.
+
+    Returns:
+      An array ``(n, *dimensions)``, or a tuple of n arrays.
+
+    See also: ``meshgrid``, ``ix_``, ``lax.broadcasted_iota``.
 
     >>> jnp.indices((2, 3))[1]
     Array([[0, 1, 2],

@@ -180,6 +180,27 @@ def sum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike 
     Small integers and booleans are summed in the default integer type, unless
     ``promote_integers`` is false.
 
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to sum, and of the result; None: see above.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: a number that is added.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+      promote_integers: whether integers smaller than the default type are summed in it (unsigned
+        ones in the unsigned type). float16 and bfloat16 stay, but are added up in float32.
+
+    Returns:
+      An array without the reduced axes; 0 for no elements.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``cumsum``, ``mean``, ``nansum``, ``prod``, ``einsum``, ``jax.ops.segment_sum``.
+
     >>> x = jnp.array([[1, 2], [3, 4]])
     >>> jnp.sum(x), jnp.sum(x, axis=0), jnp.sum(x, axis=1, where=x > 1)
     (Array(10, dtype=int32), Array([4, 6], dtype=int32), Array([2, 7], dtype=int32))
@@ -205,6 +226,27 @@ def prod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike
          where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
     """The product over ``axis`` (all axes by default).
 
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to multiply, and of the result; None: that of ``a``, small integers in the
+        default type.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: a number that is multiplied with.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+      promote_integers: whether integers smaller than the default type are multiplied in it.
+
+    Returns:
+      An array without the reduced axes; 1 for no elements.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``sum``, ``cumprod``, ``nanprod``.
+
     >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
     Array([3, 8], dtype=int32)
     """
@@ -218,8 +260,26 @@ def max(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
         where: ArrayLike | None = None) -> Array:
     """The maximum over ``axis``; NaN if any element is NaN.
 
+    Complex numbers are ordered by their real, then their imaginary parts. Where several elements
+    are the greatest, they share the derivative evenly.
+
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: the least result; needed where there are no elements, or with ``where``.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array of ``a``'s dtype, without the reduced axes.
+
     Raises:
-      ValueError: there are no elements, and no ``initial``.
+      ValueError: there are no elements or a mask, and no ``initial``; or there is no such axis.
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``min``, ``argmax``, ``maximum``, ``nanmax``, ``amax``.
 
     >>> jnp.max(jnp.array([[1, 5], [3, 4]]), axis=1)
     Array([5, 4], dtype=int32)
@@ -233,8 +293,26 @@ def min(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
         where: ArrayLike | None = None) -> Array:
     """The minimum over ``axis``; NaN if any element is NaN.
 
+    Complex numbers are ordered by their real, then their imaginary parts. Where several elements
+    are the least, they share the derivative evenly.
+
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      initial: the greatest result; needed where there are no elements, or with ``where``.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array of ``a``'s dtype, without the reduced axes.
+
     Raises:
-      ValueError: there are no elements, and no ``initial``.
+      ValueError: there are no elements or a mask, and no ``initial``; or there is no such axis.
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``max``, ``argmin``, ``minimum``, ``nanmin``, ``amin``.
 
     >>> jnp.min(jnp.array([[1, 5], [3, 4]]), axis=1)
     Array([1, 3], dtype=int32)
@@ -292,6 +370,24 @@ def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
         keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether all elements over ``axis`` are true.
 
+    Args:
+      a: an array; of numbers all but 0 count as true.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array of booleans without the reduced axes; True for no elements. In Python's ``if`` it
+      works outside of ``jit`` only.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``any``, ``array_equal``, ``logical_and``, ``jax.tree.all``.
+
     >>> jnp.all(jnp.array([[1, 0], [3, 4]]), axis=1)
     Array([False,  True], dtype=bool)
     """
@@ -301,6 +397,24 @@ def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
 def any(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
         keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether any element over ``axis`` is true.
+
+    Args:
+      a: an array; of numbers all but 0 count as true, NaN among them.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array of booleans without the reduced axes; False for no elements. In Python's ``if`` it
+      works outside of ``jit`` only.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``all``, ``logical_or``, ``isnan``.
 
     >>> jnp.any(jnp.array([[1, 0], [0, 0]]), axis=1)
     Array([ True, False], dtype=bool)
@@ -367,6 +481,25 @@ def mean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike
          out: Any = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """The arithmetic mean over ``axis``, in floats.
 
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: of the result; None: that of ``a``, or the default float for integers and booleans.
+        float16 and bfloat16 are added up in float32.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+
+    Returns:
+      An array without the reduced axes; NaN for no elements, without a warning.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``average``, ``nanmean``, ``median``, ``std``, ``var``, ``lax.pmean``.
+
     >>> x = jnp.array([[1., 2.], [3., 6.]])
     >>> jnp.mean(x), jnp.mean(x, axis=0), jnp.mean(x, where=x > 1.5)
     (Array(3., dtype=float32), Array([2., 4.], dtype=float32), Array(3.6666667, dtype=float32))
@@ -406,6 +539,23 @@ def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: Arra
             returned: bool = False, keepdims: bool = False) -> Any:
     """The mean weighted by ``weights``; with ``returned`` also the sum of the weights.
 
+    Args:
+      a: an array.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      weights: of the shape of ``a``, or ``(n,)`` for a single axis; None: all the same.
+      returned: whether to return the sum of the weights, too.
+      keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+      An array of floats without the reduced axes, or a pair of it and the sums of the weights, in
+      its shape. Weights that sum to 0 give NaN, where NumPy raises.
+
+    Raises:
+      ValueError: ``weights`` has another shape and there is no axis, or does not fit it.
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``mean``, ``nanmean``, ``dot``.
+
     >>> jnp.average(jnp.array([1., 2., 6.]), weights=jnp.array([1., 1., 2.]))
     Array(3.75, dtype=float32)
     """
@@ -443,6 +593,28 @@ def var(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike 
     """The variance over ``axis``: the mean of the squared distances from the mean.
 
     ``ddof`` (or ``correction``) is subtracted from the number of elements in the divisor.
+
+    Args:
+      a: an array, perhaps complex.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to compute; None: that of ``a``, or the default float.
+      out: None: arrays are immutable, so that nothing is written into one.
+      ddof: what is subtracted from the number of elements in the divisor: 0 for the population, 1
+        for an unbiased estimate.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+      mean: the mean, if known already, with the reduced axes as size 1.
+      correction: another name of ``ddof``, of the array API.
+
+    Returns:
+      An array of real floats without the reduced axes; NaN where the divisor is 0 or less.
+
+    Raises:
+      ValueError: both ``ddof`` and ``correction`` are given, or there is no such axis.
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``std``, ``mean``, ``nanvar``, ``cov``.
 
     >>> x = jnp.array([1., 3.])
     >>> jnp.var(x), jnp.var(x, ddof=1)
@@ -517,6 +689,29 @@ def std(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike 
         mean: Any = None, correction: Any = None) -> Array:
     """The standard deviation over ``axis``: the square root of the variance.
 
+    Args:
+      a: an array, perhaps complex.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      dtype: in which to compute; None: that of ``a``, or the default float.
+      out: None: arrays are immutable, so that nothing is written into one.
+      ddof: what is subtracted from the number of elements in the divisor: 0 for the population, 1
+        for an unbiased variance.
+      keepdims: whether the reduced axes stay, with size 1.
+      where: a boolean mask that broadcasts to ``a``: which elements take part.
+      mean: the mean, if known already, with the reduced axes as size 1.
+      correction: another name of ``ddof``, of the array API.
+
+    Returns:
+      An array of real floats without the reduced axes; NaN where the divisor is 0 or less. Its
+      derivative is NaN where all elements are equal.
+
+    Raises:
+      ValueError: both ``ddof`` and ``correction`` are given, or there is no such axis.
+      TypeError: an argument is not an array or a number, such as a list.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``var``, ``mean``, ``nanstd``.
+
     >>> jnp.std(jnp.array([[1., 3.], [2., 10.]]), axis=1)
     Array([1., 4.], dtype=float32)
     """
@@ -541,6 +736,20 @@ def ptp(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
 def count_nonzero(a: ArrayLike, axis: int | Sequence[int] | None = None,
                   keepdims: bool = False) -> Array:
     """The number of nonzero elements over ``axis``.
+
+    Args:
+      a: an array; NaN counts.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+      An array of the default integer type without the reduced axes.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+      ValueError: there is no such axis.
+
+    See also: ``nonzero``, ``sum``, ``bincount``.
 
     >>> jnp.count_nonzero(jnp.array([[1, 0], [3, 4]]), axis=1)
     Array([1, 2], dtype=int32)
@@ -580,6 +789,24 @@ def argmax(a: ArrayLike, axis: int | None = None, out: Any = None,
            keepdims: Any = None) -> Array:
     """The index of the first maximum (of the first NaN, if there is one).
 
+    Args:
+      a: an array.
+      axis: along which; None: of the flattened array.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the axis stays, with size 1.
+
+    Returns:
+      An array of the default integer type without the axis. It has no derivative: as any integer it
+      counts as constant.
+
+    Raises:
+      ValueError: there are no elements.
+      TypeError: they are complex.
+      IndexError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``argmin``, ``max``, ``nanargmax``, ``argsort``, ``lax.top_k``.
+
     >>> x = jnp.array([[1, 5], [7, 4]])
     >>> jnp.argmax(x), jnp.argmax(x, axis=1)
     (Array(2, dtype=int32), Array([1, 0], dtype=int32))
@@ -590,6 +817,24 @@ def argmax(a: ArrayLike, axis: int | None = None, out: Any = None,
 def argmin(a: ArrayLike, axis: int | None = None, out: Any = None,
            keepdims: Any = None) -> Array:
     """The index of the first minimum (of the first NaN, if there is one).
+
+    Args:
+      a: an array.
+      axis: along which; None: of the flattened array.
+      out: None: arrays are immutable, so that nothing is written into one.
+      keepdims: whether the axis stays, with size 1.
+
+    Returns:
+      An array of the default integer type without the axis. It has no derivative: as any integer it
+      counts as constant.
+
+    Raises:
+      ValueError: there are no elements.
+      TypeError: they are complex.
+      IndexError: there is no such axis.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``argmax``, ``min``, ``nanargmin``, ``argsort``.
 
     >>> x = jnp.array([[3, 5], [7, 1]])
     >>> jnp.argmin(x), jnp.argmin(x, axis=1)

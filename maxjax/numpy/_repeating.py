@@ -54,8 +54,19 @@ __all__ = ["flip", "fliplr", "flipud", "repeat", "resize", "roll", "rot90", "til
 def tile(A: Any, reps: Any) -> Array:
     """The array repeated as a whole, ``reps`` times along each axis.
 
+    Args:
+      A: an array.
+      reps: how often along each axis, known while tracing; an int for the last. Missing ones are 1,
+        and of more than ``A`` has dimensions the first make new ones.
+
+    Returns:
+      An array of sizes ``reps * A.shape``.
+
     Raises:
       ShardingTypeError: a dimension that is repeated lies split over Explicit axes.
+      TypeError: a number is negative.
+
+    See also: ``repeat``, ``broadcast_to``.
 
     >>> jnp.tile(jnp.array([1, 2]), (2, 2))
     Array([[1, 2, 1, 2],
@@ -99,13 +110,22 @@ def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
     """Each element repeated, ``repeats`` times (one number, or one for each element).
 
     Args:
+      a: an array.
+      repeats: integers ``(n,)`` or one; known while tracing, or ``total_repeat_length`` is given.
+      axis: along which; None: of the flattened array.
       total_repeat_length: the size of the result, required if ``repeats`` is traced; the excess is
         cut off, and the last element repeated to fill the rest.
       out_sharding: how the result is to lie.
 
+    Returns:
+      An array of ``a``'s dtype, whose size along ``axis`` is the sum of ``repeats``.
+
     Raises:
       ValueError: the dimension lies split over Explicit axes of the mesh that is set, and there is
         no ``out_sharding``.
+      ConcretizationTypeError: ``repeats`` is traced and there is no ``total_repeat_length``.
+
+    See also: ``tile``, ``broadcast_to``.
 
     >>> jnp.repeat(jnp.array([1, 2]), 2)
     Array([1, 1, 2, 2], dtype=int32)
@@ -192,6 +212,18 @@ def resize(a: ArrayLike, new_shape: Any) -> Array:
 def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """Reverses the order along one, several or all axes.
 
+    Args:
+      m: an array.
+      axis: an axis or a tuple of them; None: all.
+
+    Returns:
+      An array of the same shape; no view.
+
+    Raises:
+      ValueError: there is no such axis.
+
+    See also: ``fliplr``, ``flipud``, ``rot90``, ``lax.rev``.
+
     >>> jnp.flip(jnp.array([[1, 2], [3, 4]]), axis=1)
     Array([[2, 1],
            [4, 3]], dtype=int32)
@@ -207,6 +239,14 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 def fliplr(m: ArrayLike) -> Array:
     """Reverses the order along the second axis.
 
+    Args:
+      m: an array with that axis.
+
+    Returns:
+      An array of the same shape.
+
+    See also: ``flip``, ``fliplr``, ``flipud``, ``rot90``.
+
     >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
     Array([[2, 1],
            [4, 3]], dtype=int32)
@@ -217,6 +257,14 @@ def fliplr(m: ArrayLike) -> Array:
 def flipud(m: ArrayLike) -> Array:
     """Reverses the order along the first axis.
 
+    Args:
+      m: an array with that axis.
+
+    Returns:
+      An array of the same shape.
+
+    See also: ``flip``, ``fliplr``, ``flipud``, ``rot90``.
+
     >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
     Array([[3, 4],
            [1, 2]], dtype=int32)
@@ -226,6 +274,19 @@ def flipud(m: ArrayLike) -> Array:
 
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Rotates by 90 degrees, ``k`` times, from the first axis towards the second.
+
+    Args:
+      m: an array of two dimensions or more.
+      k: how often; negative for the other direction. Known while tracing.
+      axes: the two of the plane.
+
+    Returns:
+      An array; the two sizes are exchanged where ``k`` is odd.
+
+    Raises:
+      ValueError: the array has fewer than two dimensions, or the axes are the same.
+
+    See also: ``flip``, ``transpose``.
 
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
     Array([[2, 4],
@@ -259,6 +320,21 @@ def _roll_spread(x: Array, shift: tuple[int, ...], axes: tuple[int, ...]) -> Arr
 
 def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
     """Shifts the elements along axes; those shifted past the end reappear at the start.
+
+    Args:
+      a: an array.
+      shift: by how many places, towards higher indices; one for all axes, or one for each. May be
+        traced.
+      axis: an axis or a tuple of them; None: of the flattened array, which then gets its shape
+        back.
+
+    Returns:
+      An array of the same shape.
+
+    Raises:
+      ValueError: there is no such axis.
+
+    See also: ``flip``, ``rollaxis``, ``lax.dynamic_slice``.
 
     >>> jnp.roll(jnp.arange(5), 2)
     Array([3, 4, 0, 1, 2], dtype=int32)

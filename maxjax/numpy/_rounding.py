@@ -36,6 +36,17 @@ __all__ = ["around", "clip", "rint", "round", "trunc"]
 def trunc(x: ArrayLike) -> Array:
     """The nearest integer towards zero.
 
+    Args:
+      x: an array or scalar.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``floor``, ``ceil``, ``rint``, ``round``.
+
     >>> jnp.trunc(jnp.array([1.7, -1.7]))
     Array([ 1., -1.], dtype=float32)
     """
@@ -52,6 +63,17 @@ def _trunc(x: Array) -> Array:
 
 def rint(x: ArrayLike, /) -> Array:
     """The nearest integer, halves to even.
+
+    Args:
+      x: an array or scalar.
+
+    Returns:
+      An array of floats of the shape of ``x``; integers and booleans become floats.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``round``, ``floor``, ``ceil``, ``trunc``, ``lax.round``.
 
     >>> jnp.rint(jnp.array([0.5, 1.5, -1.2]))
     Array([ 0.,  2., -1.], dtype=float32)
@@ -70,6 +92,20 @@ def _round_even(x: Array) -> Array:
 
 def round(a: ArrayLike, decimals: int = 0, out: Any = None) -> Array:
     """Rounds to ``decimals`` places, halves to even.
+
+    Args:
+      a: an array.
+      decimals: how many places after the point stay; negative: before it. Known while tracing.
+      out: None: arrays are immutable, so that nothing is written into one.
+
+    Returns:
+      An array of ``a``'s shape and dtype; its derivative is 0.
+
+    Raises:
+      NotImplementedError: ``out`` is given, or integers are to be rounded before the point.
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``rint``, ``floor``, ``ceil``, ``trunc``, ``lax.round``.
 
     >>> jnp.round(jnp.array([0.5, 1.5, 2.567])), jnp.round(2.567, 2)
     (Array([0., 2., 3.], dtype=float32), Array(2.57, dtype=float32, weak_type=True))
@@ -103,6 +139,22 @@ around = alias(round, "around")
 
 def clip(arr: ArrayLike | None = None, /, min: Any = None, max: Any = None) -> Array:
     """Limits the elements to ``[min, max]``.
+
+    NaN stays NaN. Where ``min`` is above ``max`` the result is ``max``. The derivative is 1
+    inside the limits, 0 outside, and half at a limit.
+
+    Args:
+      arr: an array.
+      min, max: arrays or scalars that broadcast, or None for no limit.
+
+    Returns:
+      An array of the common shape, of the dtype to which the three promote.
+
+    Raises:
+      ValueError: one of them is complex.
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``maximum``, ``minimum``, ``lax.clamp``, ``nan_to_num``.
 
     >>> jnp.clip(jnp.array([-3, 0, 8]), -1, 5)
     Array([-1,  0,  5], dtype=int32)

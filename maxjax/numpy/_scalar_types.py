@@ -119,6 +119,18 @@ pi, e, inf, nan, euler_gamma, newaxis = np.pi, np.e, np.inf, np.nan, np.euler_ga
 def finfo(dtype: Any) -> ml_dtypes.finfo:
     """Limits of a floating dtype: ``eps``, ``max``, ``min``, ``tiny``, ``bits`` and so on.
 
+    Args:
+      dtype: a floating or complex dtype, an array of one, or what names it; bfloat16 and the 8-bit
+        floats too.
+
+    Returns:
+      An object with NumPy's attributes for the dtype.
+
+    Raises:
+      ValueError: the dtype is neither.
+
+    See also: ``iinfo``, ``issubdtype``, ``spacing``.
+
     >>> float(jnp.finfo(jnp.float16).max), jnp.finfo("bfloat16").bits
     (65504.0, 16)
     """
@@ -127,6 +139,14 @@ def finfo(dtype: Any) -> ml_dtypes.finfo:
 
 class iinfo:
     """Limits of an integer dtype: ``min``, ``max``, ``bits``, ``dtype``, ``kind``.
+
+    Args:
+      int_type: an integer dtype, what names it, or a value of it; int4 and uint4 too.
+
+    Raises:
+      ValueError: the dtype is no integer.
+
+    See also: ``jnp.finfo``, ``jnp.issubdtype``, ``jnp.result_type``.
 
     >>> jnp.iinfo(jnp.int8).max
     127
@@ -153,6 +173,19 @@ _SMALL_UNSIGNED = (dtypes.uint1, dtypes.uint2, dtypes.uint4)
 
 def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
     """Whether a dtype is, or is a subtype of, another dtype or abstract class of dtypes.
+
+    Args:
+      arg1: a dtype, or what names one.
+      arg2: a dtype or an abstract class, such as ``jnp.floating``, to which bfloat16 and the 8-bit
+        floats belong here, or ``jax.dtypes.prng_key``.
+
+    Returns:
+      A Python boolean.
+
+    Raises:
+      TypeError: an argument names no dtype.
+
+    See also: ``result_type``, ``promote_types``, ``finfo``, ``jax.dtypes.issubdtype``.
 
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype("int32", jnp.inexact)
     (True, False)
@@ -198,6 +231,21 @@ def _numpy_type(value: Any) -> Any:
 def result_type(*args: Any) -> np.dtype:
     """The dtype of an operation on arrays, dtypes and Python scalars.
 
+    Python scalars and weakly typed arrays decide the kind only: float16 and 1.0 give float16.
+    64-bit dtypes are narrowed unless ``jax_enable_x64`` is set.
+
+    Args:
+      args: arrays, scalars and dtypes.
+
+    Returns:
+      A NumPy dtype; values play no part in it.
+
+    Raises:
+      ValueError: there are no arguments.
+      TypeError: one has no dtype.
+
+    See also: ``promote_types``, ``issubdtype``, ``astype``.
+
     >>> result_type("int32", 1.0)
     dtype('float32')
     """
@@ -233,6 +281,20 @@ def result_kind(args: Sequence[Any]) -> tuple[np.dtype, builtins.bool]:
 
 def promote_types(a: Any, b: Any) -> np.dtype:
     """The dtype to which two dtypes promote.
+
+    By JAX's rules integers take on the width of floats: int32 and float16 give float16, int64 and
+    float32 float32, where NumPy has float64.
+
+    Args:
+      a, b: dtypes, or what names them; ``int``, ``float`` and ``complex`` are weak.
+
+    Returns:
+      A NumPy dtype.
+
+    Raises:
+      TypeError: an argument names no dtype, or the two do not promote.
+
+    See also: ``result_type``, ``issubdtype``, ``can_cast``.
 
     >>> jnp.promote_types("int32", "bfloat16")
     dtype(bfloat16)

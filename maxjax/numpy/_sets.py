@@ -65,11 +65,25 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     """The unique elements, in ascending order (unique slices, with ``axis``).
 
     Args:
+      ar: an array.
       return_index: also return the index of each one's first occurrence.
       return_inverse: also return the index of each element among them.
       return_counts: also return their counts.
+      axis: whose slices are compared; None: the elements of the flattened array.
+      equal_nan: whether all NaN count as one.
       size: the number of results, required if ``ar`` is traced; missing ones are filled with
         ``fill_value`` (by default the least element).
+      fill_value: see ``size``.
+      sorted: accepted: the result is always ascending.
+
+    Returns:
+      An array, or a tuple of it and what is asked for: indices and counts ``(count,)``, the inverse
+      in the shape of ``ar``, or ``(n,)`` with an axis.
+
+    Raises:
+      ConcretizationTypeError: ``ar`` is traced and there is no ``size``.
+
+    See also: ``unique_counts``, ``union1d``, ``isin``, ``bincount``.
 
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
@@ -247,8 +261,15 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
 
     Args:
       element: of any shape, which is also the result's.
+      test_elements: of any shape.
+      assume_unique: accepted.
       invert: whether it is none of them.
       method: accepted; every method gives the same result.
+
+    Returns:
+      An array of booleans.
+
+    See also: ``unique``, ``intersect1d``, ``setdiff1d``.
 
     >>> isin(jnp.array([[1, 2], [3, 4]]), jnp.array([2, 4, 9]))
     Array([[False,  True],
@@ -280,6 +301,16 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     """The unique elements of both arrays, in ascending order.
 
     ``size`` and ``fill_value`` are those of ``unique``.
+
+    Args:
+      ar1, ar2: arrays, of any shape.
+      size: how many to return; required if an array is traced.
+      fill_value: what stands in place of missing ones; None: the least result.
+
+    Returns:
+      A vector of the promoted dtype.
+
+    See also: ``intersect1d``, ``setdiff1d``, ``setxor1d``, ``unique``.
 
     >>> union1d(jnp.array([3, 1, 3]), jnp.array([2, 1]))
     Array([1, 2, 3], dtype=int32)
@@ -334,9 +365,16 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | No
     """The unique elements of the first array that are not in the second, in ascending order.
 
     Args:
+      ar1, ar2: arrays, of any shape.
       assume_unique: use the elements of ``ar1`` without sorting or deduplicating.
       size: how many to return; required if an array is traced. Missing ones are ``fill_value``
         (0 by default).
+      fill_value: see ``size``.
+
+    Returns:
+      A vector of ``ar1``'s dtype.
+
+    See also: ``union1d``, ``intersect1d``, ``setxor1d``, ``isin``, ``unique``.
 
     >>> setdiff1d(jnp.array([5, 1, 2, 5]), jnp.array([2]))
     Array([1, 5], dtype=int32)
@@ -385,10 +423,17 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     """The elements that are in both arrays, in ascending order.
 
     Args:
+      ar1, ar2: arrays, of any shape.
       assume_unique: no array contains duplicates.
       return_indices: also return the index of each one's first occurrence in each array.
       size: how many to return; required if an array is traced. Missing ones are ``fill_value``
         (the least result by default), and their indices the sizes of the arrays.
+      fill_value: see ``size``.
+
+    Returns:
+      A vector of the promoted dtype, or a triple of it and two of indices.
+
+    See also: ``union1d``, ``setdiff1d``, ``isin``, ``unique``.
 
     >>> intersect1d(jnp.array([4, 1, 3]), jnp.array([3, 5, 4]), return_indices=True)
     (Array([3, 4], dtype=int32), Array([2, 0], dtype=int32), Array([0, 2], dtype=int32))
@@ -428,12 +473,20 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
     """The array without the slices at ``obj`` along an axis (elements of the flattened array).
 
     Args:
+      arr: an array; it is left as it is.
       obj: an integer, an array of integers, a mask, or a slice. Its values must be known, unless
         ``assume_unique_indices`` promises that no position is repeated.
+      axis: along which; None: of the flattened array.
+      assume_unique_indices: see ``obj``.
+
+    Returns:
+      A new array of ``arr``'s dtype.
 
     Raises:
       ConcretizationTypeError: ``obj`` is traced, and its positions are not promised to be unique.
       IndexError, ValueError: a position is out of bounds.
+
+    See also: ``insert``, ``append``, ``compress``.
 
     >>> delete(jnp.arange(5), jnp.array([0, -2]))
     Array([1, 2, 4], dtype=int32)
@@ -481,11 +534,18 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     """The array with ``values`` before the positions ``obj`` along an axis (of the flattened one).
 
     Args:
+      arr: an array; it is left as it is.
       obj: an integer, a slice, or a vector of integers; out-of-bounds ones are clipped.
       values: converted to the dtype of ``arr``, and broadcast.
+      axis: along which; None: of the flattened array.
+
+    Returns:
+      A new array of ``arr``'s dtype.
 
     Raises:
       ValueError: the positions are not integers, or the values do not fit.
+
+    See also: ``append``, ``delete``, ``concatenate``.
 
     >>> insert(jnp.arange(4.0), jnp.array([1, 3]), 9.0)
     Array([0., 9., 1., 2., 9., 3.], dtype=float32)

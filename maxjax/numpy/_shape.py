@@ -49,6 +49,14 @@ __all__ = [
 def shape(a: ArrayLike) -> tuple[int, ...]:
     """The sizes of the dimensions.
 
+    Args:
+      a: an array, a number, or a nested list; tracers too: shapes are always known.
+
+    Returns:
+      A tuple of Python ints.
+
+    See also: ``ndim``, ``size``, ``reshape``.
+
     >>> jnp.shape(jnp.ones((2, 3)))
     (2, 3)
     """
@@ -69,6 +77,14 @@ def _sizes(name: str, a: Any) -> tuple[int, ...]:
 def ndim(a: ArrayLike) -> int:
     """The number of dimensions.
 
+    Args:
+      a: an array, a number, or a nested list.
+
+    Returns:
+      A Python int, also while tracing.
+
+    See also: ``shape``, ``size``.
+
     >>> jnp.ndim(jnp.ones((2, 3)))
     2
     """
@@ -78,6 +94,15 @@ def ndim(a: ArrayLike) -> int:
 
 def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements, or the size of an axis (or axes).
+
+    Args:
+      a: an array, a number, or a nested list.
+      axis: an axis, or a tuple of them, whose sizes are multiplied; None: all.
+
+    Returns:
+      A Python int, also while tracing.
+
+    See also: ``shape``, ``ndim``.
 
     >>> jnp.size(jnp.ones((2, 3)), axis=1)
     3
@@ -136,8 +161,21 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None,
 
     An array of NumPy's is reshaped by NumPy, and stays one, as in JAX.
 
+    Args:
+      a: an array.
+      shape: the new sizes, known while tracing; an int for one dimension. At most one is -1.
+      order: "C": the last index runs fastest; "F": the first. Not that of memory.
+      copy: True: memory of its own. Otherwise as the compiler has it; there are no views.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape, with the elements and dtype of ``a``.
+
     Raises:
       TypeError: the number of elements does not match (of NumPy's arrays: ValueError).
+      NotImplementedError: ``order`` is "A".
+
+    See also: ``ravel``, ``squeeze``, ``expand_dims``, ``transpose``, ``lax.reshape``.
 
     >>> jnp.reshape(jnp.arange(6), (2, -1))
     Array([[0, 1, 2],
@@ -170,6 +208,19 @@ def _reversed_axes(x: Array) -> Array:
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """The flattened array.
 
+    Args:
+      a: an array.
+      order: "C": the last index runs fastest; "F": the first.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of shape ``(a.size,)``; no view, as NumPy's would be.
+
+    Raises:
+      NotImplementedError: ``order`` is "A".
+
+    See also: ``reshape``, ``squeeze``, ``jax.flatten_util.ravel_pytree``.
+
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
     Array([1, 3, 2, 4], dtype=int32)
     """
@@ -184,6 +235,18 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
 
 def transpose(a: ArrayLike, axes: Any = None) -> Array:
     """Permutes the dimensions (reverses them by default).
+
+    Args:
+      a: an array.
+      axes: for each dimension of the result, the one of ``a``; None: all in reverse.
+
+    Returns:
+      An array of ``a``'s dtype; no view, as NumPy's would be.
+
+    Raises:
+      TypeError: ``axes`` is no permutation of the dimensions.
+
+    See also: ``swapaxes``, ``moveaxis``, ``matrix_transpose``, ``lax.transpose``.
 
     >>> jnp.transpose(jnp.ones((2, 3, 4)), (1, 0, 2)).shape
     (3, 2, 4)
@@ -201,6 +264,15 @@ def transpose(a: ArrayLike, axes: Any = None) -> Array:
 def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
     """Permutes the dimensions.
 
+    Args:
+      a: an array.
+      axes: for each dimension of the result, the one of ``a``.
+
+    Returns:
+      An array of ``a``'s dtype.
+
+    See also: ``transpose``, ``moveaxis``.
+
     >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
@@ -209,6 +281,17 @@ def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """Swaps the last two dimensions.
+
+    Args:
+      x: matrices ``(..., M, N)``.
+
+    Returns:
+      Matrices ``(..., N, M)``.
+
+    Raises:
+      ValueError: there are fewer than two dimensions.
+
+    See also: ``transpose``, ``swapaxes``.
 
     >>> jnp.matrix_transpose(jnp.ones((5, 2, 3))).shape
     (5, 3, 2)
@@ -231,6 +314,18 @@ def axis_as_index(axis: Any, rank: int) -> int:
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Exchanges two dimensions.
 
+    Args:
+      a: an array.
+      axis1, axis2: the two; negative ones count from the end.
+
+    Returns:
+      An array of ``a``'s dtype.
+
+    Raises:
+      IndexError: there is no such axis.
+
+    See also: ``transpose``, ``moveaxis``.
+
     >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
@@ -243,6 +338,20 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     """Moves dimensions to new positions; the others keep their order.
+
+    Args:
+      a: an array.
+      source: an axis, or several.
+      destination: where each of them stands in the result.
+
+    Returns:
+      An array of ``a``'s dtype.
+
+    Raises:
+      ValueError: there is no such axis, or the numbers of axes differ.
+      TypeError: an axis is named twice.
+
+    See also: ``transpose``, ``swapaxes``, ``rollaxis``.
 
     >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -287,6 +396,18 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 def expand_dims(a: ArrayLike, axis: Any) -> Array:
     """Inserts dimensions of size 1.
 
+    Args:
+      a: an array.
+      axis: where the new dimensions stand in the result: an int, or a tuple of them.
+
+    Returns:
+      An array with one more dimension for each.
+
+    Raises:
+      ValueError: an axis is out of the result's range, or named twice.
+
+    See also: ``squeeze``, ``reshape``, ``newaxis``, ``atleast_1d``.
+
     >>> jnp.expand_dims(jnp.arange(3), (0, 2)).shape
     (1, 3, 1)
     """
@@ -307,8 +428,18 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """Removes dimensions of size 1.
 
+    Args:
+      a: an array.
+      axis: which to remove, an int or a tuple; None: all that have size 1. Named ones keep a
+        function's result the same for a batch of one.
+
+    Returns:
+      An array with the same elements.
+
     Raises:
       ValueError: a named axis has another size.
+
+    See also: ``expand_dims``, ``reshape``.
 
     >>> jnp.squeeze(jnp.ones((1, 3, 1)), axis=0).shape
     (3, 1)
@@ -328,6 +459,19 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     """Repeats the array to ``shape`` by NumPy's rules.
+
+    Args:
+      array: an array or scalar.
+      shape: of the result; its last dimensions are the array's, or the array has size 1 there.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape; it can be used as any other, where NumPy's is a read-only view.
+
+    Raises:
+      ValueError: the array does not broadcast to the shape.
+
+    See also: ``broadcast_arrays``, ``broadcast_shapes``, ``tile``, ``lax.broadcast_in_dim``.
 
     >>> jnp.broadcast_to(jnp.array([1, 2]), (2, 2))
     Array([[1, 2],
@@ -356,6 +500,17 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape to which shapes broadcast.
 
+    Args:
+      shapes: tuples of ints; an int counts as a tuple of one.
+
+    Returns:
+      A tuple of ints.
+
+    Raises:
+      ValueError: they do not broadcast.
+
+    See also: ``broadcast_to``, ``broadcast_arrays``, ``lax.broadcast_shapes``.
+
     >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
@@ -371,6 +526,17 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 def broadcast_arrays(*args: Any) -> tuple[Array, ...]:
     """The arrays, repeated to their common shape.
+
+    Args:
+      args: arrays or scalars.
+
+    Returns:
+      A tuple of arrays of one shape, each of its own dtype.
+
+    Raises:
+      ValueError: they do not broadcast.
+
+    See also: ``broadcast_to``, ``broadcast_shapes``.
 
     >>> jnp.broadcast_arrays(jnp.array([1, 2]), jnp.array([[3], [4]]))
     (Array([[1, 2],

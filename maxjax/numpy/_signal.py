@@ -58,6 +58,20 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None,
          append: Any = None) -> Array:
     """The ``n``-th differences of adjacent elements along an axis.
 
+    Args:
+      a: an array of one dimension or more; booleans give where they change.
+      n: how often.
+      axis: along which.
+      prepend, append: values before and after: an array, or a scalar for a slice of them.
+
+    Returns:
+      An array of ``a``'s dtype, ``n`` shorter along the axis.
+
+    Raises:
+      ValueError: ``n`` is negative, ``a`` is a scalar, or there is no such axis.
+
+    See also: ``ediff1d``, ``gradient``, ``cumsum``.
+
     >>> jnp.diff(jnp.array([1, 4, 9, 16]))
     Array([3, 5, 7], dtype=int32)
     >>> jnp.diff(jnp.array([1, 4, 9, 16]), n=2)
@@ -112,7 +126,16 @@ def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None,
     """Central differences in the interior, one-sided ones at the edges.
 
     Args:
+      f: an array.
       varargs: the sample spacing: one for all axes, or for each axis a number or coordinates.
+      axis: an axis or a tuple of them; None: all.
+      edge_order: must be None.
+
+    Returns:
+      An array of floats of the shape of ``f``, or a list of one for each axis. It differentiates
+      samples; for the derivative of a function there is ``jax.grad``.
+
+    See also: ``diff``, ``jax.grad``, ``trapezoid``.
 
     >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0, 16.0]))
     Array([3., 4., 6., 7.], dtype=float32)
@@ -157,6 +180,17 @@ def _gradient(x: Array, axis: int, spacing: Any) -> Array:
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """The integral along an axis by the trapezoidal rule.
+
+    Args:
+      y: the samples.
+      x: where they were taken, along the axis or in the shape of ``y``; None: ``dx`` apart.
+      dx: the distance.
+      axis: along which.
+
+    Returns:
+      An array of floats without the axis.
+
+    See also: ``sum``, ``cumsum``, ``diff``.
 
     >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), dx=0.5)
     Array(2., dtype=float32)
@@ -224,7 +258,16 @@ def interp(x: ArrayLike, xp: Any, fp: Any, left: Any = None, right: Any = None,
     """Linear interpolation between the points (xp, fp), with increasing xp.
 
     Args:
+      x: where to interpolate, of any shape.
+      xp: the places ``(n,)``, ascending unless ``period`` is given.
+      fp: the values there, ``(n,)``.
       left, right: values outside the points; "extrapolate" continues the last line.
+      period: of the places, which are then taken modulo it and sorted.
+
+    Returns:
+      An array of floats of the shape of ``x``.
+
+    See also: ``searchsorted``, ``polyfit``, ``jax.scipy.interpolate.RegularGridInterpolator``.
 
     >>> jnp.interp(jnp.array([0.5, 5.0]), jnp.array([0., 1., 2.]), jnp.array([0., 10., 40.]))
     Array([ 5., 40.], dtype=float32)
@@ -334,6 +377,22 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     """The convolution of two vectors: "full", as long as ``a`` ("same"), or where they overlap
     completely ("valid").
 
+    Args:
+      a, v: vectors.
+      mode: "full", "same" or "valid".
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+
+    Returns:
+      A vector of the promoted dtype.
+
+    Raises:
+      ValueError: an argument is no vector or empty, or there is no such ``mode``.
+
+    See also: ``convolve``, ``correlate``, ``jax.scipy.signal.convolve``,
+    ``lax.conv_general_dilated``.
+
     >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
     Array([ 1., 12., 23., 30.], dtype=float32)
     """
@@ -343,6 +402,22 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
               preferred_element_type: Any = None) -> Array:
     """The correlation of two vectors; modes as in ``convolve``.
+
+    Args:
+      a, v: vectors.
+      mode: "full", "same" or "valid".
+      precision: of the products on accelerators, ``None`` or a ``lax.Precision``; two for the two
+        operands.
+      preferred_element_type: the dtype of accumulation and of the result; None: the promoted one.
+
+    Returns:
+      A vector of the promoted dtype.
+
+    Raises:
+      ValueError: an argument is no vector or empty, or there is no such ``mode``.
+
+    See also: ``convolve``, ``correlate``, ``jax.scipy.signal.convolve``,
+    ``lax.conv_general_dilated``.
 
     >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
     Array([21., 32.], dtype=float32)

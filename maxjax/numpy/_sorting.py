@@ -52,6 +52,23 @@ def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
          stable: bool = True, descending: bool = False) -> Array:
     """The elements in ascending order along an axis, with NaN last.
 
+    Args:
+      a: an array; complex numbers are ordered by their real, then their imaginary parts.
+      axis: along which; None: of the flattened array.
+      kind, order: must be None.
+      stable: accepted: every sort here keeps the order of equal elements.
+      descending: the greatest first; then NaN comes first.
+
+    Returns:
+      An array of ``a``'s shape and dtype, or ``(a.size,)`` without an axis; a new one, as arrays
+      have no sorting in place.
+
+    Raises:
+      TypeError: ``kind`` or ``order`` is given, or ``a`` is a list.
+      ValueError: there is no such axis.
+
+    See also: ``argsort``, ``lexsort``, ``partition``, ``lax.sort``, ``lax.top_k``.
+
     >>> jnp.sort(jnp.array([[3.0, jnp.nan, 1.0]]))
     Array([[ 1.,  3., nan]], dtype=float32)
     >>> jnp.sort(jnp.array([3, 1, 2]), descending=True)
@@ -69,6 +86,23 @@ def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
 def argsort(a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: Any = None,
             stable: bool = True, descending: bool = False, dtype: DTypeLike | None = None) -> Array:
     """The indices that sort the elements in ascending order along an axis.
+
+    Args:
+      a: an array.
+      axis: along which; None: of the flattened array.
+      kind, order: must be None.
+      stable: whether equal elements keep their order.
+      descending: the greatest first; then NaN comes first, otherwise last.
+      dtype: of the indices; None: the default integer type.
+
+    Returns:
+      An array of integers of ``a``'s shape, or ``(a.size,)`` without an axis.
+
+    Raises:
+      TypeError: ``kind`` or ``order`` is given, or ``a`` is a list.
+      ValueError: there is no such axis.
+
+    See also: ``sort``, ``lexsort``, ``argpartition``, ``take_along_axis``, ``lax.top_k``.
 
     >>> jnp.argsort(jnp.array([30, 10, 20]))
     Array([1, 2, 0], dtype=int32)
@@ -134,7 +168,15 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
     """The order that sorts by the last key, with ties broken by the one before it, and so on.
 
     Args:
+      keys: a sequence of arrays of one shape, or one array, whose leading dimension is the
+        sequence.
+      axis: along which.
       batch_size: how many keys JAX sorts by at once; here it changes nothing.
+
+    Returns:
+      An integer array of the shape of a key.
+
+    See also: ``argsort``, ``sort``, ``lax.sort``.
 
     >>> jnp.lexsort((jnp.array([1, 0, 2]), jnp.array([7, 7, 3])))
     Array([2, 1, 0], dtype=int32)
@@ -205,8 +247,19 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = N
     """Where to insert ``v`` in the sorted ``a`` to keep it sorted.
 
     Args:
+      a: ascending elements ``(n,)``, NaN last.
+      v: an array or scalar.
       side: "left": before equal elements; "right": after them.
+      sorter: the indices that sort ``a``, as from ``argsort``; None: it is sorted.
       method: accepted; every method gives the same result.
+
+    Returns:
+      An array of the default integer type of the shape of ``v``, from 0 to n.
+
+    Raises:
+      ValueError: ``a`` is not of one dimension, or there is no such ``side`` or ``method``.
+
+    See also: ``sort``, ``digitize``, ``bincount``, ``histogram``.
 
     >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), jnp.array([2, 9]))
     Array([1, 4], dtype=int32)
@@ -297,6 +350,17 @@ def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
 
 def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """The bin index of each element, between increasing or decreasing edges.
+
+    Args:
+      x: an array.
+      bins: the edges ``(n,)``, monotonic.
+      right: whether an edge belongs to the bin below it.
+      method: accepted; every method gives the same result.
+
+    Returns:
+      An integer array of the shape of ``x``, from 0 to n.
+
+    See also: ``searchsorted``, ``histogram``, ``bincount``.
 
     >>> jnp.digitize(jnp.array([0.5, 1.0, 9.0]), jnp.array([0.0, 1.0, 2.0]))
     Array([1, 2, 3], dtype=int32)

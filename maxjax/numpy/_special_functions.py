@@ -45,6 +45,17 @@ __all__ = ["i0", "sinc"]
 def sinc(x: Any, /) -> Array:
     """sin(pi x) / (pi x), 1 at 0.
 
+    Args:
+      x: an array or scalar; integers become floats.
+
+    Returns:
+      An array of floats of the same shape; differentiable at 0, too.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``sin``, ``jax.nn.sigmoid``.
+
     >>> jnp.sinc(jnp.array([0., 0.5]))
     Array([1.       , 0.6366198], dtype=float32)
     """

@@ -59,10 +59,26 @@ def quantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out:
     """The value below which a fraction ``q`` of the elements falls.
 
     Args:
+      a: an array of real numbers.
+      q: fractions from 0 to 1, a scalar or a vector; those beyond count as 0 or 1, where NumPy
+        raises.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      overwrite_input: must be False.
       method: the interpolation between two elements: "linear", "lower", "higher", "midpoint",
         "nearest"; or "inverted_cdf", the least element that this fraction does not exceed.
+      keepdims: whether the reduced axes stay, with size 1.
       weights: of the elements, with the shape of ``a`` or of its reduced axes; only with
         "inverted_cdf".
+
+    Returns:
+      An array of floats: the shape of ``q`` before the remaining dimensions. NaN if any element is.
+
+    Raises:
+      ValueError: ``a`` or ``q`` is complex, ``q`` has two dimensions, there is no such method, or
+        ``out`` or ``overwrite_input`` is given.
+
+    See also: ``percentile``, ``nanquantile``, ``median``, ``histogram``.
 
     >>> x = jnp.array([1., 2., 3., 5.])
     >>> jnp.quantile(x, 0.5), jnp.quantile(x, jnp.array([0., 0.5]), method="lower")
@@ -88,6 +104,26 @@ def percentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, ou
                overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
                weights: ArrayLike | None = None, out_sharding: Any = None) -> Array:
     """As ``quantile``, with ``q`` in percent.
+
+    Args:
+      a: an array of real numbers.
+      q: percents from 0 to 100, a scalar or a vector.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      overwrite_input: must be False.
+      method: the interpolation between two elements, as for ``quantile``.
+      keepdims: whether the reduced axes stay, with size 1.
+      weights: of the elements; only with "inverted_cdf".
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of floats: the shape of ``q`` before the remaining dimensions. NaN if any element is.
+
+    Raises:
+      ValueError: ``a`` or ``q`` is complex, ``q`` has two dimensions, there is no such method, or
+        ``out`` or ``overwrite_input`` is given.
+
+    See also: ``quantile``, ``nanpercentile``, ``median``.
 
     >>> jnp.percentile(jnp.arange(5), jnp.array([25, 50]))
     Array([1., 2.], dtype=float32)
@@ -117,6 +153,22 @@ def median(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
            overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle element, or the mean of the two middle ones.
 
+    Args:
+      a: an array of real numbers.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      overwrite_input: must be False.
+      keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+      An array of floats without the reduced axes; NaN if any element is.
+
+    Raises:
+      ValueError: there are no elements, they are complex, or ``out`` or ``overwrite_input`` is
+        given.
+
+    See also: ``nanmedian``, ``quantile``, ``percentile``, ``mean``.
+
     >>> jnp.median(jnp.array([[1, 5, 2], [3, 9, 4]]), axis=1)
     Array([2., 4.], dtype=float32)
     """
@@ -130,6 +182,21 @@ def median(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
 def nanmedian(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
               overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """As ``median``, ignoring NaN.
+
+    Args:
+      a: an array of real numbers.
+      axis: an axis or a tuple of them, negative ones from the end; None: all.
+      out: None: arrays are immutable, so that nothing is written into one.
+      overwrite_input: must be False.
+      keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+      An array of floats without the reduced axes; NaN where there is nothing else.
+
+    Raises:
+      ValueError: the elements are complex, or ``out`` or ``overwrite_input`` is given.
+
+    See also: ``median``, ``nanquantile``, ``nanmean``.
 
     >>> jnp.nanmedian(jnp.array([1., jnp.nan, 3.]))
     Array(2., dtype=float32)
@@ -317,7 +384,22 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     """The count of each non-negative integer in ``x`` (or the sum of its weights).
 
     Args:
+      x: integers ``(n,)``; negative ones count as 0, where NumPy raises.
+      weights: what each counts, ``(n,)``; None: 1.
+      minlength: the least size of the result.
       length: the size of the result, required if ``x`` is traced.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array ``(length,)``, by default of the greatest element plus one; integers, or the dtype of
+      the weights. With ``length`` greater elements are dropped.
+
+    Raises:
+      TypeError: ``x`` is not of integers.
+      ValueError: ``x`` is not of one dimension.
+      ConcretizationTypeError: ``x`` is traced and there is no ``length``.
+
+    See also: ``histogram``, ``unique``, ``digitize``, ``jax.ops.segment_sum``.
 
     >>> jnp.bincount(jnp.array([0, 2, 2, 3])), jnp.bincount(jnp.array([0, 2, 2, 3]), length=3)
     (Array([1, 0, 2, 1], dtype=int32), Array([1, 0, 2], dtype=int32))
@@ -384,7 +466,18 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     """(the number of elements in each bin, the edges of the bins)
 
     Args:
+      a: an array, of any shape.
+      bins: the number of bins of equal width, or their edges, ascending.
+      range: the pair of the first and the last edge; None: the least and the greatest element.
+      weights: what each element counts, in the shape of ``a``.
+      density: divide by the widths and the sum, so that the integral is 1.
       out_sharding: how the numbers are to lie.
+
+    Returns:
+      A pair of arrays ``(n,)``, of floats, and ``(n + 1,)``. Elements outside count nowhere; the
+      last bin has both its edges.
+
+    See also: ``histogram_bin_edges``, ``histogram2d``, ``bincount``, ``searchsorted``.
 
     >>> jnp.histogram(jnp.array([0., 1., 1.5, 4.]), bins=2)
     (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
@@ -483,6 +576,25 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
         dtype: DTypeLike | None = None) -> Array:
     """The covariance matrix of variables in rows (columns with ``rowvar=False``).
 
+    Args:
+      m: a matrix of observations, or a vector of one variable's.
+      y: further variables, in the same form.
+      rowvar: whether variables are rows; otherwise columns.
+      bias: divide by the number of observations N rather than N - 1.
+      ddof: N - ddof is the divisor, whatever ``bias`` says.
+      fweights: how often each observation counts, integers ``(N,)``.
+      aweights: its importance, ``(N,)``.
+      dtype: in which to compute; None: the promoted float dtype.
+
+    Returns:
+      A symmetric matrix with a row for each variable; a scalar for one.
+
+    Raises:
+      ValueError: there are more than two dimensions.
+      TypeError: ``fweights`` are no integers.
+
+    See also: ``corrcoef``, ``var``, ``linalg.eigh``.
+
     >>> jnp.cov(jnp.array([[1., 2., 3.], [3., 2., 1.]]))
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
@@ -556,6 +668,17 @@ def _check_weights(name: str, weights: Array, x: Array) -> None:
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
              dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables in rows (columns with ``rowvar=False``).
+
+    Args:
+      x: a matrix of observations, or a vector of one variable's.
+      y: further variables, in the same form.
+      rowvar: whether variables are rows; otherwise columns.
+      dtype: in which to compute; None: the promoted float dtype.
+
+    Returns:
+      A symmetric matrix with a row for each variable, and ones on its diagonal.
+
+    See also: ``cov``, ``correlate``, ``std``.
 
     >>> jnp.corrcoef(jnp.array([[1., 2., 3.], [3., 2., 1.]])).round(3)
     Array([[ 1., -1.],

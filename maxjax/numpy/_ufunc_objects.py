@@ -440,6 +440,17 @@ _log_e_sum, _log2_sum = _with_shares("logaddexp", False), _with_shares("logaddex
 def _logaddexp(x1: Any, x2: Any, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow.
 
+    Args:
+      x1, x2: arrays or scalars of shapes that broadcast; integers become floats.
+
+    Returns:
+      An array of the common shape, of a float or complex dtype.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``logaddexp``, ``logaddexp2``, ``jax.scipy.special.logsumexp``, ``exp``.
+
     >>> jnp.logaddexp(jnp.array([0., 1000.]), 1000.).round(2)
     Array([1000.  , 1000.69], dtype=float32)
     """
@@ -448,6 +459,17 @@ def _logaddexp(x1: Any, x2: Any, /) -> Array:
 
 def _logaddexp2(x1: Any, x2: Any, /) -> Array:
     """log2(2**x1 + 2**x2) without overflow.
+
+    Args:
+      x1, x2: arrays or scalars of shapes that broadcast; integers become floats.
+
+    Returns:
+      An array of the common shape, of a float or complex dtype.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``logaddexp``, ``logaddexp2``, ``jax.scipy.special.logsumexp``, ``exp``.
 
     >>> jnp.logaddexp2(jnp.array([3., 1000.]), jnp.array([3., 0.]))
     Array([   4., 1000.], dtype=float32)
@@ -497,6 +519,17 @@ logaddexp2 = _binary(_logaddexp2, name="logaddexp2", identity=-np.inf)
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor.
 
+    Args:
+      x1, x2: integers of shapes that broadcast.
+
+    Returns:
+      An array of the common shape, of the promoted dtype; not negative.
+
+    Raises:
+      ValueError: the arguments are no integers.
+
+    See also: ``gcd``, ``lcm``.
+
     >>> jnp.gcd(jnp.array([12, 7]), 18)
     Array([6, 1], dtype=int32)
     """
@@ -521,6 +554,17 @@ def _gcd(x: Array, y: Array) -> Array:
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple.
+
+    Args:
+      x1, x2: integers of shapes that broadcast.
+
+    Returns:
+      An array of the common shape, of the promoted dtype; not negative.
+
+    Raises:
+      ValueError: the arguments are no integers.
+
+    See also: ``gcd``, ``lcm``.
 
     >>> jnp.lcm(jnp.array([4, 7]), 6)
     Array([12, 42], dtype=int32)

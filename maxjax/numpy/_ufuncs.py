@@ -215,6 +215,18 @@ _abs = unary("abs", abs_p)
 def absolute(x: ArrayLike, /) -> Array:
     """The absolute value; real for complex numbers.
 
+    Args:
+      x: an array or scalar.
+
+    Returns:
+      An array of the same shape and dtype, of the real dtype for complex numbers. The least signed
+      integer has no counterpart and stays. The derivative at 0 is 1.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``fabs``, ``sign``, ``square``, ``angle``, ``lax.abs``.
+
     >>> jnp.absolute(jnp.array([-2, 3])), jnp.absolute(3 + 4j)
     (Array([2, 3], dtype=int32), Array(5., dtype=float32, weak_type=True))
     """
@@ -226,6 +238,18 @@ def absolute(x: ArrayLike, /) -> Array:
 
 def abs(x: ArrayLike, /) -> Array:
     """The absolute value; real for complex numbers.
+
+    Args:
+      x: an array or scalar.
+
+    Returns:
+      An array of the same shape and dtype, of the real dtype for complex numbers. The least signed
+      integer has no counterpart and stays. The derivative at 0 is 1.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``absolute``, ``fabs``, ``sign``, ``square``, ``angle``, ``lax.abs``.
 
     >>> jnp.abs(jnp.array([-1.5, 0., 2.]))
     Array([1.5, 0. , 2. ], dtype=float32)
@@ -257,7 +281,19 @@ _square = unary("square", square_p)
 
 
 def square(x: ArrayLike, /) -> Array:
-    """x * x
+    """``x * x``, elementwise.
+
+    Args:
+      x: an array or scalar.
+
+    Returns:
+      An array of the same shape and dtype; integers wrap around, booleans become the default
+      integers.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``power``, ``sqrt``, ``abs``, ``lax.square``.
 
     >>> jnp.square(jnp.array([-3, 2]))
     Array([9, 4], dtype=int32)
@@ -268,7 +304,18 @@ def square(x: ArrayLike, /) -> Array:
 
 
 def reciprocal(x: ArrayLike, /) -> Array:
-    """1 / x, in floats.
+    """``1 / x``, elementwise, in floats.
+
+    Args:
+      x: an array or scalar; integers become floats, where NumPy's stay integers.
+
+    Returns:
+      An array of floats of the same shape; infinite for 0.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``divide``, ``lax.reciprocal``, ``lax.rsqrt``.
 
     >>> jnp.reciprocal(jnp.array([2, 4]))
     Array([0.5 , 0.25], dtype=float32)
@@ -278,6 +325,17 @@ def reciprocal(x: ArrayLike, /) -> Array:
 
 def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugate; real arrays are returned as they are.
+
+    Args:
+      x: an array or scalar.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``real``, ``imag``, ``abs``, ``angle``, ``lax.conj``.
 
     >>> jnp.conjugate(jnp.array([1 + 2j, 3]))
     Array([1.-2.j, 3.-0.j], dtype=complex64)
@@ -291,8 +349,19 @@ def conjugate(x: ArrayLike, /) -> Array:
 conj = alias(conjugate, "conj")
 
 
-def real(val: Any, /) -> Array:
+def real(val: ArrayLike, /) -> Array:
     """The real part.
+
+    Args:
+      val: an array or scalar.
+
+    Returns:
+      An array of the same shape, of the real dtype; real arrays are returned as they are.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``imag``, ``conj``, ``iscomplexobj``, ``lax.real``.
 
     >>> jnp.real(jnp.array([1 + 2j, 3]))
     Array([1., 3.], dtype=float32)
@@ -301,8 +370,19 @@ def real(val: Any, /) -> Array:
     return real_p.bind(x) if dtypes.is_complex(x.dtype) else apart(x)
 
 
-def imag(val: Any, /) -> Array:
+def imag(val: ArrayLike, /) -> Array:
     """The imaginary part; zeros for real arrays.
+
+    Args:
+      val: an array or scalar.
+
+    Returns:
+      An array of the same shape, of the real dtype.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``real``, ``conj``, ``angle``, ``lax.imag``.
 
     >>> jnp.imag(jnp.array([1 + 2j, 3]))
     Array([2., 0.], dtype=float32)
@@ -318,8 +398,20 @@ def _zeros(x: Array) -> Array:
     return as_array(full(x.shape, 0, x.dtype)) if x.shape else as_array(constant(0, x.dtype))
 
 
-def angle(z: Any, deg: bool = False) -> Array:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of complex numbers, in radians (degrees with ``deg``).
+
+    Args:
+      z: an array or scalar; of real numbers the result is 0 or pi.
+      deg: whether the result is in degrees.
+
+    Returns:
+      An array of floats of the same shape.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``abs``, ``real``, ``imag``, ``arctan2``.
 
     >>> jnp.angle(jnp.array([1j, -1j]), deg=True)
     Array([ 90., -90.], dtype=float32)
@@ -346,6 +438,17 @@ deg2rad = _scaled("deg2rad", np.pi / 180)
 
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10.
+
+    Args:
+      x: an array or scalar; integers become floats.
+
+    Returns:
+      An array of floats of the same shape: minus infinity at 0, NaN below.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``log``, ``log2``, ``log1p``, ``exp``.
 
     >>> jnp.log10(jnp.array([1, 10, 1000]))
     Array([0., 1., 3.], dtype=float32)
@@ -395,6 +498,14 @@ def _heaviside(x1: Array, x2: Array) -> Array:
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greater element; if one is NaN, the other.
 
+    Args:
+      x1, x2: arrays or scalars of shapes that broadcast, promoted to one dtype.
+
+    Returns:
+      An array of the common shape; NaN only where both are.
+
+    See also: ``maximum``, ``minimum``.
+
     >>> jnp.fmax(jnp.array([1., jnp.nan]), 0.)
     Array([1., 0.], dtype=float32)
     """
@@ -404,6 +515,14 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The lesser element; if one is NaN, the other.
+
+    Args:
+      x1, x2: arrays or scalars of shapes that broadcast, promoted to one dtype.
+
+    Returns:
+      An array of the common shape; NaN only where both are.
+
+    See also: ``maximum``, ``minimum``.
 
     >>> jnp.fmin(jnp.array([1., jnp.nan]), 0.)
     Array([0., 0.], dtype=float32)
@@ -421,6 +540,17 @@ def _everywhere(value: bool, x: Array) -> Array:
 def isfinite(x: ArrayLike, /) -> Array:
     """Whether each element is neither infinite nor NaN.
 
+    Args:
+      x: an array or scalar; both parts of a complex number must be finite.
+
+    Returns:
+      An array of booleans of the same shape; integers are all finite.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``isinf``, ``isnan``, ``nan_to_num``, ``lax.is_finite``.
+
     >>> jnp.isfinite(jnp.array([1., jnp.inf, jnp.nan]))
     Array([ True, False, False], dtype=bool)
     """
@@ -435,6 +565,17 @@ def isfinite(x: ArrayLike, /) -> Array:
 def isinf(x: ArrayLike, /) -> Array:
     """Whether each element is infinite.
 
+    Args:
+      x: an array or scalar; of a complex number one part suffices.
+
+    Returns:
+      An array of booleans of the same shape.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``isfinite``, ``isnan``, ``isposinf``, ``isneginf``.
+
     >>> jnp.isinf(jnp.array([1., -jnp.inf, jnp.nan]))
     Array([False,  True, False], dtype=bool)
     """
@@ -448,6 +589,17 @@ def isinf(x: ArrayLike, /) -> Array:
 
 def isnan(x: ArrayLike, /) -> Array:
     """Whether each element is NaN.
+
+    Args:
+      x: an array or scalar; of a complex number one part suffices.
+
+    Returns:
+      An array of booleans of the same shape; False for integers.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``isfinite``, ``isinf``, ``nan_to_num``, ``nansum``.
 
     >>> jnp.isnan(jnp.array([1., jnp.inf, jnp.nan]))
     Array([False, False,  True], dtype=bool)
@@ -478,6 +630,20 @@ def isposinf(x: Any, /, out: Any = None) -> Array:
 def isneginf(x: Any, /, out: Any = None) -> Array:
     """Whether each element is negative infinity.
 
+    Args:
+      x: an array or scalar of real numbers.
+      out: None: arrays are immutable, so that nothing is written into one.
+
+    Returns:
+      An array of booleans of the same shape.
+
+    Raises:
+      ValueError: ``x`` is complex.
+      TypeError: it is no array or number.
+      NotImplementedError: ``out`` is given.
+
+    See also: ``isposinf``, ``isinf``, ``isfinite``.
+
     >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
     Array([False,  True], dtype=bool)
     """
@@ -507,6 +673,14 @@ def isreal(x: ArrayLike) -> Array:
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype is complex.
 
+    Args:
+      x: an array or scalar, or anything with a dtype.
+
+    Returns:
+      A Python boolean, also while tracing; imaginary parts of 0 count as well.
+
+    See also: ``isrealobj``, ``iscomplex``, ``issubdtype``.
+
     >>> jnp.iscomplexobj(jnp.array([1j, 2])), jnp.iscomplexobj(2.0)
     (True, False)
     """
@@ -533,6 +707,17 @@ def isrealobj(x: Any) -> bool:
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether each element is zero.
 
+    Args:
+      x: an array or scalar; of numbers all but 0 count as true.
+
+    Returns:
+      An array of booleans of the same shape.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``logical_and``, ``logical_or``, ``logical_xor``, ``invert``.
+
     >>> jnp.logical_not(jnp.array([0, 1, 2]))
     Array([ True, False, False], dtype=bool)
     """
@@ -542,6 +727,20 @@ def logical_not(x: ArrayLike, /) -> Array:
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
                neginf: Any = None) -> Array:
     """Replaces NaN and infinities, by default with zero and the extreme finite numbers.
+
+    Args:
+      x: an array; integers are returned as they are.
+      copy: accepted; the result is always a new array.
+      nan: what NaN becomes.
+      posinf, neginf: what the infinities become; None: the greatest and the least finite number.
+
+    Returns:
+      An array of the same shape and dtype; both parts of complex numbers are replaced.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``isnan``, ``isfinite``, ``where``, ``nansum``.
 
     >>> jnp.nan_to_num(jnp.array([jnp.nan, jnp.inf, 1.]), posinf=9.)
     Array([0., 9., 1.], dtype=float32)

@@ -48,9 +48,37 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
 
     With only ``condition``: the indices where it holds, as from ``nonzero``.
 
+    Both ``x`` and ``y`` are computed in full. In a gradient the branch that is not chosen counts as
+    zero, but a NaN or an infinite derivative in it gives NaN all the same: replace the argument
+    that causes it too, as in ``where(x > 0, log(where(x > 0, x, 1)), 0)``.
+
+    Args:
+      condition: booleans; of numbers all but 0 hold, NaN among them.
+      x, y: arrays or scalars, both or neither; the three shapes broadcast.
+      size: without ``x`` and ``y``: how many indices to return; required where ``condition`` is
+        traced. Surplus ones are cut off.
+      fill_value: what stands in place of missing indices: a number, or one for each dimension; 0 by
+        default.
+
+    Returns:
+      An array of the common shape, of the dtype to which ``x`` and ``y`` promote. Without them a
+      tuple of integer arrays ``(size,)``, one for each dimension of ``condition``, as from
+      ``nonzero``.
+
+    Raises:
+      TypeError: only one of ``x`` and ``y`` is given, or an argument is a list.
+      ValueError: the shapes do not broadcast, or ``size`` or ``fill_value`` is given with ``x`` and
+        ``y``.
+      ConcretizationTypeError: ``condition`` is traced, and there are neither ``x`` and ``y`` nor
+        ``size``.
+
+    See also: ``select``, ``piecewise``, ``nonzero``, ``choose``, ``lax.select``, ``lax.cond``.
+
     >>> x = jnp.array([-1., 2.])
     >>> jnp.where(x > 0, x, 0.), jnp.where(x > 0)
     (Array([0., 2.], dtype=float32), (Array([1], dtype=int32),))
+    >>> jnp.where(jnp.array([0, 3, 0, 5]), size=3, fill_value=-1)
+    (Array([ 1,  3, -1], dtype=int32),)
     """
     if x is None and y is None:
         return as_array(condition, "where").nonzero(size=size, fill_value=fill_value)

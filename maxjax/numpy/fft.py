@@ -125,10 +125,16 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     Args:
       a: real or complex numbers; float32 and narrower give complex64.
       n: the axis is cropped or padded with zeros to this size first.
+      axis: along which.
       norm: "backward", "ortho" or "forward"; see the module.
+
+    Returns:
+      An array of complex numbers, of size ``n`` along the axis.
 
     Raises:
       ValueError: ``n`` is not positive, or ``axis`` is out of bounds.
+
+    See also: ``fft.ifft``, ``fft.rfft``, ``fft.fft2``, ``fft.fftn``, ``fft.fftfreq``.
 
     >>> import maxjax.numpy as jnp
     >>> jnp.fft.fft(jnp.array([1., 2., 3., 4.]))
@@ -152,8 +158,19 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The first ``n // 2 + 1`` entries of ``fft`` of real numbers; the rest are their conjugates.
 
+    Args:
+      a: real numbers.
+      n: the axis is cropped or padded with zeros to this size first.
+      axis: along which.
+      norm: "backward", "ortho" or "forward"; see the module.
+
+    Returns:
+      An array of complex numbers, of size ``n // 2 + 1`` along the axis.
+
     Raises:
       ValueError: ``a`` is complex, or narrower than float32.
+
+    See also: ``fft.irfft``, ``fft.fft``, ``fft.rfftfreq``.
 
     >>> import maxjax.numpy as jnp
     >>> jnp.fft.rfft(jnp.array([1., 2., 3., 4.]))
@@ -166,6 +183,20 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     """The inverse of ``rfft``: ``n`` real numbers, by default ``2 (size - 1)``.
 
     The imaginary parts of the first entry, and of the last where ``n`` is even, are ignored.
+
+    Args:
+      a: complex numbers, the first half of a spectrum.
+      n: the size of the result; None: ``2 (size - 1)``.
+      axis: along which.
+      norm: "backward", "ortho" or "forward"; see the module.
+
+    Returns:
+      An array of real floats, of size ``n`` along the axis.
+
+    Raises:
+      ValueError: ``n`` is not positive, or ``axis`` is out of bounds.
+
+    See also: ``fft.rfft``, ``fft.ifft``, ``fft.hfft``.
 
     >>> import maxjax.numpy as jnp
     >>> jnp.fft.irfft(jnp.array([10, -2 + 2j, -2]))

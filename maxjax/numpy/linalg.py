@@ -61,11 +61,20 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     """The norm of vectors (one axis) or matrices (two axes).
 
     Args:
+      x: an array.
       ord: for vectors any number, with 0 the number of non-zero elements; for matrices "fro", 1,
         -1, 2, -2, inf, -inf, "nuc". By default the root of the sum of the squares of all elements.
+      axis: one axis (vectors) or two (matrices); None: all.
+      keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+      An array of real floats without the reduced axes. The derivative at 0 is NaN.
 
     Raises:
-      ValueError: the order is not one of these.
+      ValueError: the order is not one of these, or there are more than two axes.
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``linalg.vector_norm``, ``linalg.matrix_norm``, ``vdot``.
 
     >>> jnp.linalg.norm(jnp.array([[3., 4.], [0., 0.]]), axis=1)
     Array([5., 0.], dtype=float32)

@@ -105,7 +105,7 @@ def _wide(value: Any, rank: int) -> Any:
 
 # --- bits and uniform -----------------------------------------------------------------------------
 
-def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *,
+def bits(key: ArrayLike, shape: Sequence[int] = (), dtype: Any = None, *,
          out_sharding: Any = None) -> Array:
     """Random unsigned integers, uniform over the dtype's range.
 
@@ -138,8 +138,20 @@ def uniform(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None =
     """Uniform floats in ``[minval, maxval)``.
 
     Args:
-      key: one key, typed or raw.
-      minval, maxval: broadcast to ``shape``.
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      shape: of the result; its dimensions are Python ints.
+      dtype: a float dtype; None: the default float, float32 unless 64 bits are enabled.
+      minval, maxval: the bounds; arrays broadcast to ``shape``.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape. The numbers are those of JAX, bit by bit.
+
+    Raises:
+      ValueError: ``dtype`` is no float dtype.
+      TypeError: ``key`` is no key, or a size is negative.
+
+    See also: ``randint``, ``normal``, ``bits``, ``bernoulli``.
 
     >>> jax.random.uniform(jax.random.key(0), (2,))
     Array([0.947667 , 0.9785799], dtype=float32)
@@ -201,15 +213,25 @@ def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: 
     return lax.max(low, reshape(scaled, shape))
 
 
-def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any = None, *,
-            out_sharding: Any = None) -> Array:
+def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: ArrayLike,
+            dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Uniform integers in ``[minval, maxval)``.
 
     Args:
-      minval, maxval: integers, broadcast to ``shape``.
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      shape: of the result; its dimensions are Python ints.
+      minval, maxval: the bounds, integers that broadcast to ``shape``. Floats are cut off.
+      dtype: an integer dtype; None: the default one.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape; of ``minval`` where ``maxval`` is not above it.
 
     Raises:
       TypeError: ``dtype`` is not an integer.
+      ValueError: the bounds do not broadcast to the shape.
+
+    See also: ``uniform``, ``choice``, ``permutation``, ``bits``.
 
     >>> jax.random.randint(jax.random.key(0), (3,), 0, 10)
     Array([9, 0, 2], dtype=int32)
@@ -278,6 +300,22 @@ def normal(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = 
            out_sharding: Any = None) -> Array:
     """Standard normal floats, or complex numbers of unit variance.
 
+    Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      shape: of the result; its dimensions are Python ints.
+      dtype: a float or complex dtype; None: the default float.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape; for a mean and a deviation: ``mean + deviation * normal(key, shape)``.
+
+    Raises:
+      ValueError: ``dtype`` is neither floating nor complex.
+      TypeError: ``key`` is no key, or a size is negative.
+
+    See also: ``truncated_normal``, ``multivariate_normal``, ``uniform``,
+    ``jax.scipy.stats.norm.logpdf``.
+
     >>> jax.random.normal(jax.random.key(0), (2,))
     Array([1.6226422, 2.0252647], dtype=float32)
     """
@@ -322,9 +360,24 @@ def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(np.array(np.sqrt(2), dtype)[()], lax.erf_inv(values))
 
 
-def truncated_normal(key: ArrayLike, lower: Any, upper: Any, shape: Any = None,
+def truncated_normal(key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: Any = None,
                      dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Standard normal floats conditioned on ``lower < x < upper``.
+
+    Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      lower, upper: the bounds, floats that broadcast to ``shape``.
+      shape: of the result; None: the common shape of the bounds.
+      dtype: a float dtype; None: the default float, float32 unless 64 bits are enabled.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape.
+
+    Raises:
+      ValueError: ``dtype`` is no float dtype, or the bounds do not broadcast to the shape.
+
+    See also: ``normal``, ``uniform``, ``jax.nn.initializers.truncated_normal``.
 
     >>> jax.random.truncated_normal(jax.random.key(0), -1.0, 1.0, (2,))
     Array([0.8618594, 0.9412883], dtype=float32)
@@ -358,8 +411,20 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Any = None, mode: str =
     """Booleans that are true with probability ``p``.
 
     Args:
-      p: floats; the result has their shape unless ``shape`` is given.
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      p: floats from 0 to 1.
+      shape: of the result, to which ``p`` broadcasts; None: that of ``p``.
       mode: "high" draws twice as many bits, so that very small ``p`` are accurate.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of booleans.
+
+    Raises:
+      TypeError: ``p`` is not floating, even where it is 0 or 1.
+      ValueError: there is no such ``mode``, or ``p`` does not broadcast to the shape.
+
+    See also: ``uniform``, ``categorical``, ``binomial``.
 
     >>> jax.random.bernoulli(jax.random.key(0), 0.3, (4,))
     Array([False, False, False, False], dtype=bool)
@@ -397,6 +462,17 @@ def rademacher(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, 
                out_sharding: Any = None) -> Array:
     """-1 or 1, each with probability 1/2.
 
+    Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      shape: of the result; its dimensions are Python ints.
+      dtype: None: the default integer type.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape.
+
+    See also: ``bernoulli``, ``randint``.
+
     >>> jax.random.rademacher(jax.random.key(0), (2,))
     Array([-1, -1], dtype=int32)
     """
@@ -423,6 +499,20 @@ def exponential(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None,
                 out_sharding: Any = None) -> Array:
     """Exponential floats with mean 1.
 
+    Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      shape: of the result; its dimensions are Python ints.
+      dtype: a float dtype; None: the default float, float32 unless 64 bits are enabled.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape; divide by a rate for another mean.
+
+    Raises:
+      ValueError: ``dtype`` is no float dtype.
+
+    See also: ``gamma``, ``uniform``, ``poisson``.
+
     >>> jax.random.exponential(jax.random.key(0), (2,))
     Array([2.950128 , 3.8434246], dtype=float32)
     """
@@ -442,8 +532,21 @@ def gumbel(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, mode
     """Gumbel floats, with density ``exp(-(x + exp(-x)))``.
 
     Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      shape: of the result; its dimensions are Python ints.
+      dtype: a float dtype; None: the default float, float32 unless 64 bits are enabled.
       mode: "low"; "high", which draws twice as many bits for the tail; or "highest", which uses
         all 64 of them (of float32; otherwise as "high").
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape. The position of the greatest of ``logits + gumbel`` is distributed as
+      ``categorical``.
+
+    Raises:
+      ValueError: ``dtype`` is no float dtype, or there is no such ``mode``.
+
+    See also: ``categorical``, ``uniform``, ``logistic``.
 
     >>> jax.random.gumbel(jax.random.key(0), (2,))
     Array([2.9233725, 3.8326175], dtype=float32)
@@ -518,6 +621,20 @@ def laplace(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *,
             out_sharding: Any = None) -> Array:
     """Laplace floats, with density ``exp(-|x|) / 2``.
 
+    Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      shape: of the result; its dimensions are Python ints.
+      dtype: a float dtype; None: the default float, float32 unless 64 bits are enabled.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape.
+
+    Raises:
+      ValueError: ``dtype`` is no float dtype.
+
+    See also: ``exponential``, ``normal``, ``logistic``.
+
     >>> jax.random.laplace(jax.random.key(0), (2,))
     Array([-2.2569816, -3.1502788], dtype=float32)
     """
@@ -556,6 +673,20 @@ def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def cauchy(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *,
            out_sharding: Any = None) -> Array:
     """Cauchy floats, with density ``1 / (pi * (1 + x**2))``.
+
+    Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      shape: of the result; its dimensions are Python ints.
+      dtype: a float dtype; None: the default float, float32 unless 64 bits are enabled.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape.
+
+    Raises:
+      ValueError: ``dtype`` is no float dtype.
+
+    See also: ``t``, ``normal``, ``laplace``.
 
     >>> jax.random.cauchy(jax.random.key(0), (2,))
     Array([ 6.0274944, 14.837895 ], dtype=float32)

@@ -33,14 +33,20 @@ def binomial(key: ArrayLike, n: Any, p: ArrayLike, shape: Any = None,
     """The number of ``n`` trials that succeed, each with probability ``p``; as floats.
 
     Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
       n: the number of trials; NaN where it is negative.
       p: the probability of success; NaN where it is not a probability.
       shape: of the result, to which ``n`` and ``p`` are broadcast; by default their own.
       dtype: a floating dtype; by default float32, or float64 with 64-bit types.
 
+    Returns:
+      An array of that shape.
+
     Raises:
       ValueError: ``shape`` is incompatible with those of ``n`` and ``p``, or ``dtype`` is not a
         float.
+
+    See also: ``bernoulli``, ``multinomial``, ``poisson``.
 
     >>> key = jax.random.key(0)
     >>> binomial(key, 10, 0.3, (5,))

@@ -45,7 +45,19 @@ def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool =
     """``x`` (or ``arange(x)``, if it is an integer) in random order along an axis.
 
     Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      x: an array, or an integer.
+      axis: along which.
       independent: permute each slice along ``axis`` independently.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of the shape of ``x``, or ``(x,)``; ``x`` itself is left as it is.
+
+    Raises:
+      TypeError: ``x`` is a scalar that is no integer, or ``key`` is no key.
+
+    See also: ``choice``, ``randint``, ``split``.
 
     >>> jax.random.permutation(jax.random.key(0), 8)
     Array([0, 1, 5, 6, 4, 3, 2, 7], dtype=int32)
@@ -87,12 +99,21 @@ def choice(key: ArrayLike, a: ArrayLike, shape: Any = (), replace: bool = True,
     """Random elements of ``a`` along an axis, or of ``arange(a)`` if it is an integer.
 
     Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      a: an array, or an integer.
+      shape: of the result; its dimensions are Python ints.
       replace: elements may be drawn more than once.
       p: the probability of each element; uniform if None.
+      axis: from which the elements, or slices, are drawn.
       mode: see ``gumbel``; for draws without replacement by probabilities.
+
+    Returns:
+      An array of ``shape`` in place of the axis, of ``a``'s dtype.
 
     Raises:
       ValueError: there are too few elements, or ``p`` has a different length.
+
+    See also: ``permutation``, ``categorical``, ``randint``.
 
     >>> jax.random.choice(jax.random.key(0), 10, (3,), replace=False)
     Array([0, 1, 8], dtype=int32)
@@ -162,12 +183,21 @@ def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Any = 
     """Indices drawn with probabilities ``softmax(logits, axis)``.
 
     Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
       logits: unnormalized log probabilities.
+      axis: along which the categories lie.
       shape: of the result; ends in the shape of ``logits`` without ``axis``.
       replace: if False, the draws along ``shape``'s leading part are distinct indices.
+      mode: see ``gumbel``.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of the default integer type: the shape of ``logits`` without ``axis``, or ``shape``.
 
     Raises:
       ValueError: the shapes do not fit, or there are too few indices.
+
+    See also: ``choice``, ``gumbel``, ``bernoulli``, ``multinomial``, ``jax.nn.log_softmax``.
 
     >>> jax.random.categorical(jax.random.key(0), jnp.log(jnp.array([0.2, 0.8])), shape=(4,))
     Array([1, 1, 1, 1], dtype=int32)

@@ -47,7 +47,21 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *,
     """Gamma floats with shape parameter ``a`` and scale 1.
 
     Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      a: positive floats.
+      shape: of the result, to which ``a`` broadcasts; None: that of ``a``.
+      dtype: a float dtype; None: the default float, float32 unless 64 bits are enabled.
       method: "exact", by rejection, or "approximate", without a loop.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape. It is differentiable by ``a``.
+
+    Raises:
+      ValueError: ``dtype`` is no float dtype, there is no such ``method``, or ``a`` does not
+        broadcast.
+
+    See also: ``loggamma``, ``beta``, ``chisquare``, ``exponential``, ``dirichlet``.
 
     >>> jax.random.gamma(jax.random.key(0), 2.0, (2,))
     Array([1.5897877, 1.7599413], dtype=float32)
@@ -95,7 +109,20 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None,
     """Beta floats with parameters ``a`` and ``b``.
 
     Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      a, b: positive floats that broadcast.
+      shape: of the result, to which they broadcast; None: their common shape.
+      dtype: a float dtype; None: the default float, float32 unless 64 bits are enabled.
       method: "exact", by rejection, or "approximate", without a loop.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape, of numbers from 0 to 1.
+
+    Raises:
+      ValueError: ``dtype`` is no float dtype, or ``a`` and ``b`` do not broadcast to the shape.
+
+    See also: ``gamma``, ``dirichlet``, ``jax.scipy.stats.beta.logpdf``.
 
     >>> jax.random.beta(jax.random.key(0), 2.0, 3.0, (2,))
     Array([0.23627362, 0.49045953], dtype=float32)
@@ -123,8 +150,21 @@ def dirichlet(key: ArrayLike, alpha: Any, shape: Any = None, dtype: DTypeLike | 
               out_sharding: Any = None) -> Array:
     """Points of the simplex; ``alpha`` has the parameters along its last axis.
 
+    Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      alpha: positive floats ``(..., n)``.
+      shape: of the result without the last dimension; None: that of ``alpha`` without it.
+      dtype: a float dtype; None: the default float, float32 unless 64 bits are enabled.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
     Returns:
       An array of shape ``shape + alpha.shape[-1:]``.
+
+    Raises:
+      ValueError: ``alpha`` is a scalar, ``dtype`` is no float dtype, or ``alpha`` does not
+        broadcast.
+
+    See also: ``beta``, ``gamma``, ``categorical``, ``jax.scipy.stats.dirichlet.logpdf``.
 
     >>> jax.random.dirichlet(jax.random.key(0), jnp.ones(3))
     Array([0.36472058, 0.4282893 , 0.20699008], dtype=float32)
@@ -351,10 +391,22 @@ def multivariate_normal(key: ArrayLike, mean: Any, cov: Any, shape: Any = None,
     """Normal vectors with the given mean and covariance.
 
     Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
       mean: shape ``(..., n)``.
       cov: shape ``(..., n, n)``.
+      shape: of the result without the last dimension; None: the common one of ``mean`` and ``cov``.
       dtype: of the underlying normal numbers; the result is as wide as ``mean`` and ``cov``.
       method: how the square root of ``cov`` is computed: "cholesky", "eigh" or "svd".
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array ``(*shape, n)``.
+
+    Raises:
+      ValueError: the shapes do not fit, ``dtype`` is no float dtype, or there is no such
+        ``method``.
+
+    See also: ``normal``, ``jnp.linalg.cholesky``, ``jax.scipy.stats.multivariate_normal.logpdf``.
 
     >>> jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(2), jnp.eye(2))
     Array([1.6226422, 2.0252647], dtype=float32)
@@ -512,7 +564,21 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *,
     """Poisson integers with mean ``lam``; -1 where that is NaN.
 
     Args:
+      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
+      lam: the mean, floats.
+      shape: of the result, to which ``lam`` broadcasts; None: that of ``lam``.
+      dtype: None: the default integer type.
       method: "exact", by rejection, or "approximate", without a loop.
+      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
+
+    Returns:
+      An array of that shape.
+
+    Raises:
+      NotImplementedError: "exact" with a key of another generator than "threefry2x32".
+      ValueError: ``lam`` does not broadcast to the shape, or there is no such ``method``.
+
+    See also: ``exponential``, ``gamma``, ``binomial``.
 
     >>> jax.random.poisson(jax.random.key(0), 2.0, (2,))
     Array([0, 0], dtype=int32)

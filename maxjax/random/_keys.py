@@ -173,6 +173,12 @@ def key(seed: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array
     Returns:
       An array of shape () and dtype ``key<fry>``.
 
+    Raises:
+      TypeError: the seed is no integer, or not a scalar.
+      ValueError: there is no such generator.
+
+    See also: ``split``, ``fold_in``, ``PRNGKey``, ``key_data``, ``wrap_key_data``.
+
     >>> jax.random.key(0)
     Array((), dtype=key<fry>) overlaying:
     [0 0]
@@ -182,6 +188,22 @@ def key(seed: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     """A raw random key from an integer: an array of shape (2,) and dtype uint32.
+
+    Where a function takes a key, either kind will do; ``key`` gives the typed one, which
+    ``jax.vmap`` and shapes see as one element.
+
+    Args:
+      seed: an integer, or a scalar array of one.
+      impl: the name of the generator: "threefry2x32", the default, "rbg" or "unsafe_rbg".
+
+    Returns:
+      An array of uint32, of shape (2,), or (4,) for the other generators.
+
+    Raises:
+      TypeError: the seed is no integer, or not a scalar.
+      ValueError: there is no such generator.
+
+    See also: ``key``, ``split``, ``fold_in``.
 
     >>> jax.random.PRNGKey(1)
     Array([0, 1], dtype=uint32)
@@ -241,8 +263,19 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None,
     return wrap_words(key_bits_array, generator_of(_one_of("wrap_key_data", impl, dtype)))
 
 
-def key_data(keys: Any) -> Array:
+def key_data(keys: ArrayLike) -> Array:
     """The words of keys: shape ``keys.shape + (2,)`` and dtype uint32.
+
+    Args:
+      keys: typed keys; raw ones are returned as they are.
+
+    Returns:
+      An array of uint32 of shape ``keys.shape + (2,)``; 4 words for "rbg".
+
+    Raises:
+      TypeError: they are no keys.
+
+    See also: ``wrap_key_data``, ``key``, ``key_impl``, ``clone``.
 
     >>> jax.random.key_data(jax.random.key(1))
     Array([0, 1], dtype=uint32)
@@ -251,8 +284,19 @@ def key_data(keys: Any) -> Array:
     return installed.runtime.operand(keys) if raw else _defined.words_of(typed)
 
 
-def key_impl(keys: Any) -> Hashable:
+def key_impl(keys: ArrayLike) -> Hashable:
     """The name of the keys' generator, or what ``define_prng_impl`` returned.
+
+    Args:
+      keys: keys, typed or raw.
+
+    Returns:
+      The generator's name, such as "threefry2x32", which ``key`` takes as ``impl``.
+
+    Raises:
+      TypeError: they are no keys.
+
+    See also: ``key``, ``key_data``, ``wrap_key_data``.
 
     >>> str(jax.random.key_impl(jax.random.key(1)))
     'threefry2x32'
@@ -274,6 +318,14 @@ def key_dtype(impl_spec: Any = None) -> Any:
 def clone(key: ArrayLike) -> Any:
     """A copy of a key, for code that deliberately uses it twice; any other array unchanged.
 
+    Args:
+      key: keys, typed or raw, or any array.
+
+    Returns:
+      An array of the same values.
+
+    See also: ``key``, ``split``.
+
     >>> key = jax.random.key(0)
     >>> jax.random.clone(key) == key
     Array(True, dtype=bool)
@@ -287,12 +339,19 @@ def clone(key: ArrayLike) -> Any:
 def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
     """New keys from one.
 
+    A key is not to be used again once it is split: ``key, subkey = split(key)``.
+
     Args:
       key: one key, typed or raw.
       num: the number of keys, or the shape of their array.
 
     Returns:
-      Keys of shape ``(num,)``; raw if ``key`` is.
+      Keys of shape ``(num,)``; raw if ``key`` is. Deterministic, and the same as JAX's.
+
+    Raises:
+      TypeError: ``key`` is no key, or ``num`` no integer.
+
+    See also: ``fold_in``, ``key``, ``clone``.
 
     >>> jax.random.key_data(jax.random.split(jax.random.key(0)))
     Array([[1797259609, 2579123966],
@@ -313,11 +372,22 @@ def split_typed(key: Any, shape: tuple[int, ...] = (2,)) -> Any:
     return random_split_p.bind(key, shape=shape, partitionable=partitionable())
 
 
-def fold_in(key: ArrayLike, data: Any) -> Array:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and an integer.
 
+    For a key of each step or of each device, without splitting as many at once.
+
     Args:
+      key: one key, typed or raw.
       data: a scalar, converted to uint32.
+
+    Returns:
+      A key of the kind of ``key``.
+
+    Raises:
+      TypeError: ``key`` is no key, or ``data`` is no scalar; under ``vmap`` it may be mapped.
+
+    See also: ``split``, ``key``, ``lax.axis_index``.
 
     >>> jax.random.key_data(jax.random.fold_in(jax.random.key(0), 3))
     Array([2467461003, 3840466878], dtype=uint32)

@@ -41,7 +41,8 @@ def test_each_count_sees_what_it_counts(tmp_path, name, source):
 
 
 def test_what_just_fits_is_not_counted(tmp_path):
-    source = "def long():\n" + "    x = 1\n" * 60 + "def twisted(x):\n" + "    if x: pass\n" * 29
+    source = ('def long():\n    """' + "\n" * 50 + '    """\n' + "    x = 1\n" * 60
+              + "def twisted(x):\n" + "    if x: pass\n" * 29)
     found = ratchet.counts(project(tmp_path, source + "\n" * 509, ""))
     assert not any(count.value for count in found.values())
 

@@ -6,10 +6,19 @@ import json
 import re
 from xml.etree import ElementTree
 
+import pytest
+
 import maxjax
 from compat import differences, followed, report
 from tests import ROOT
-from tools import build_docs, doc_pictures, reference, reference_groups, search_index
+from tools import (
+    build_docs,
+    check_reference,
+    doc_pictures,
+    reference,
+    reference_groups,
+    search_index,
+)
 
 
 def test_links_lead_to_pages_of_the_site():
@@ -47,6 +56,50 @@ def test_docstrings_become_markdown():
     text = "Sums ``x``.\n\nArgs:\n  x: an array,\n    of any shape.\n\n>>> 1 + 1\n2"
     assert reference.markdown(text) == (
         "Sums `x`.\n\n**Args**\n\n- `x`: an array,\n  of any shape.\n\n```pycon\n>>> 1 + 1\n2\n```")
+
+
+def test_results_are_sentences_and_errors_entries():
+    text = "Returns:\n  A pair: the sum,\n  and ``x``.\n\nRaises:\n  KeyError: no ``x``."
+    assert reference.markdown(text) == (
+        "**Returns**\n\nA pair: the sum,\nand `x`.\n\n**Raises**\n\n- `KeyError`: no `x`.")
+
+
+@pytest.mark.parametrize(("module", "name", "link"), [
+    ("jax.numpy", "where", "[`where`](#jax.numpy.where)"),
+    ("jax.lax", "jnp.where", "[`jnp.where`](jax.numpy.md#jax.numpy.where)"),
+    ("jax.numpy.linalg", "linalg.inv", "[`linalg.inv`](#jax.numpy.linalg.inv)"),
+    ("jax.numpy.linalg", "vdot", "[`vdot`](jax.numpy.md#jax.numpy.vdot)"),
+    ("jax.numpy", "nowhere", "``nowhere``"),
+])
+def test_related_names_are_links(module, name, link):
+    text = f"Sums.\n\nSee also: ``{name}``,\n``{name}``.\n\n>>> 1"
+    assert reference._linked(text, module) == (
+        f"Sums.\n\n**See also:** {link}, {link}.\n\n>>> 1")
+
+
+def wrong(x, y):
+    """A function.
+
+    Args:
+      x: an array, or
+        a number.
+
+    See also: ``where``, ``nowhere``.
+    """
+
+
+def test_what_a_docstring_lacks_is_named():
+    assert list(check_reference.problems("jax.numpy.wrong", wrong)) == [
+        "jax.numpy.wrong: Args: nothing about y",
+        "jax.numpy.wrong: no Returns:",
+        "jax.numpy.wrong: See also: there is no nowhere"]
+
+
+def test_the_most_used_functions_have_a_reference():
+    names = list(check_reference.names())
+    assert len(names) == check_reference.MOST_USED and names[0] == "jax.numpy.array"
+    assert [problem for name in names
+            for problem in check_reference.problems(name, reference.found(name))] == []
 
 
 def test_commands_of_examples_stay_code():

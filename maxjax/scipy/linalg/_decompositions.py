@@ -49,6 +49,19 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False,
                check_finite: bool = True) -> tuple[Array, bool]:
     """``cholesky(a, lower)`` and ``lower``, for ``cho_solve``.
 
+    Args:
+      a: positive definite matrices ``(..., n, n)``.
+      lower: give the lower factor; otherwise the upper.
+      overwrite_a, check_finite: accepted.
+
+    Returns:
+      A pair of the factor and ``lower``. The other triangle is 0, where SciPy's holds anything.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    See also: ``linalg.cho_solve``, ``linalg.cholesky``, ``linalg.solve``.
+
     >>> jax.scipy.linalg.cho_factor(jnp.array([[4.]]))
     (Array([[2.]], dtype=float32), False)
     """
@@ -58,6 +71,19 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False,
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False,
               check_finite: bool = True) -> Array:
     """Solves ``a @ x = b`` with the factor of ``a``.
+
+    Args:
+      c_and_lower: a pair, as from ``cho_factor``.
+      b: shape ``(..., n)`` or ``(..., n, m)``.
+      overwrite_b, check_finite: accepted.
+
+    Returns:
+      An array of the shape of ``b``.
+
+    Raises:
+      ValueError: the sizes do not fit.
+
+    See also: ``linalg.cho_factor``, ``linalg.solve``, ``linalg.solve_triangular``.
 
     >>> jax.scipy.linalg.cho_solve((jnp.array([[2.]]), False), jnp.array([8.]))
     Array([2.], dtype=float32)
@@ -82,6 +108,15 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False,
       b: shape ``(..., N)`` or ``(..., N, M)``.
       trans: 0 or "N": ``a``; 1 or "T": its transpose; 2 or "C": its adjoint.
       lower, unit_diagonal: properties of ``a``.
+      overwrite_b, debug, check_finite: accepted.
+
+    Returns:
+      An array of the shape of ``b``; the other triangle of ``a`` is not read.
+
+    Raises:
+      ValueError: the sizes do not fit.
+
+    See also: ``linalg.solve``, ``linalg.cho_solve``, ``jax.lax.linalg.triangular_solve``.
 
     >>> jax.scipy.linalg.solve_triangular(jnp.array([[2., 1.], [0., 1.]]), jnp.array([4., 2.]))
     Array([1., 2.], dtype=float32)
@@ -129,11 +164,20 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
     """Solves ``a @ x = b``.
 
     Args:
-      assume_a: "gen", "sym", "her", or "pos" (positive definite: by Cholesky decomposition).
+      a: shape ``(..., n, n)``.
+      b: shape ``(..., n)`` or ``(..., n, m)``.
       lower: for "pos": read the lower triangle.
+      overwrite_a, overwrite_b, debug, check_finite: accepted.
+      assume_a: "gen", "sym", "her", or "pos" (positive definite: by Cholesky decomposition).
+
+    Returns:
+      An array of the shape of ``b``, with infinities and NaN for singular matrices.
 
     Raises:
       ValueError: there is no such ``assume_a``, or the shapes do not fit.
+
+    See also: ``linalg.cho_solve``, ``linalg.lu_solve``, ``linalg.solve_triangular``,
+    ``jnp.linalg.solve``.
 
     >>> jax.scipy.linalg.solve(jnp.array([[2., 0.], [0., 4.]]), jnp.array([2., 8.]))
     Array([1., 2.], dtype=float32)
@@ -184,6 +228,18 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """Both factors of LU with pivoting in one matrix, and the pivots.
+
+    Args:
+      a: matrices ``(..., m, n)``.
+      overwrite_a, check_finite: accepted.
+
+    Returns:
+      A pair of an array ``(..., m, n)`` and of int32 ``(..., min(m, n))``.
+
+    Raises:
+      TypeError: ``a`` has fewer than two dimensions.
+
+    See also: ``linalg.lu_solve``, ``linalg.lu``, ``linalg.solve``, ``jax.lax.linalg.lu``.
 
     >>> jax.scipy.linalg.lu_factor(jnp.array([[1., 2.], [4., 4.]]))[1]
     Array([1, 1], dtype=int32)

@@ -61,8 +61,13 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
       upper_triangular: whether ``A`` is.
       max_squarings: if more are needed the result is NaN.
 
+    Returns:
+      An array of the same shape, of a float or complex dtype.
+
     Raises:
       ValueError: ``A`` is not square.
+
+    See also: ``linalg.expm_frechet``, ``linalg.sqrtm``, ``linalg.funm``.
 
     >>> jax.scipy.linalg.expm(jnp.array([[0., 1.], [0., 0.]]))
     Array([[1., 1.],

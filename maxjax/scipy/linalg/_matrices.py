@@ -25,6 +25,17 @@ def _float(value: Any) -> Array:
 def block_diag(*arrs: Any) -> Array:
     """A block-diagonal matrix of arrays with at most two axes.
 
+    Args:
+      arrs: matrices, vectors (one row) and scalars.
+
+    Returns:
+      A matrix of the promoted dtype, whose sizes are the sums of theirs.
+
+    Raises:
+      ValueError: one has more than two dimensions.
+
+    See also: ``jnp.block``, ``jnp.diag``, ``jnp.kron``.
+
     >>> jax.scipy.linalg.block_diag(jnp.ones((1, 2)), 3.0)
     Array([[1., 1., 0.],
            [0., 0., 3.]], dtype=float32)

@@ -249,6 +249,17 @@ _beta.defjvps(lambda t, ans, a, b: t * ans * _beta_slope(a, b),
 def betaln(a: Any, b: Any) -> Array:
     """``log(abs(beta(a, b)))``.
 
+    Args:
+      a, b: real arrays or numbers of shapes that broadcast; integers become floats.
+
+    Returns:
+      An array of floats of the common shape.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``special.beta``, ``special.gammaln``, ``special.betainc``.
+
     >>> jax.scipy.special.betaln(2.0, 3.0)
     Array(-2.4849067, dtype=float32, weak_type=True)
     """

@@ -24,6 +24,17 @@ from maxjax.scipy.special._common import operands, refuse_complex, strong
 def gammaln(x: Any) -> Array:
     """``log(abs(gamma(x)))``.
 
+    Args:
+      x: a real array or number; integers become floats.
+
+    Returns:
+      An array of floats of the shape of ``x``; infinite at 0 and the negative integers.
+
+    Raises:
+      TypeError: ``x`` is complex, or no array or number.
+
+    See also: ``special.gamma``, ``special.digamma``, ``special.betaln``, ``lax.lgamma``.
+
     >>> jax.scipy.special.gammaln(5.0)
     Array(3.1780539, dtype=float32, weak_type=True)
     """
@@ -112,6 +123,18 @@ def gamma(x: Any) -> Array:
 
 def digamma(x: Any) -> Array:
     """The derivative of ``gammaln``.
+
+    Args:
+      x: a real array or number; integers become floats.
+
+    Returns:
+      An array of floats of the shape of ``x``; infinite at 0, NaN at the negative
+      integers.
+
+    Raises:
+      TypeError: ``x`` is complex, or no array or number.
+
+    See also: ``special.gammaln``, ``special.polygamma``, ``lax.digamma``.
 
     >>> jax.scipy.special.digamma(1.0)
     Array(-0.5772157, dtype=float32, weak_type=True)

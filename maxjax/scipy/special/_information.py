@@ -25,6 +25,18 @@ from maxjax.scipy.special._common import (
 def xlogy(x: Any, y: Any) -> Array:
     """``x * log(y)``, 0 where ``x`` is 0 unless ``y`` is NaN.
 
+    Args:
+      x, y: arrays or numbers of shapes that broadcast; integers become floats.
+
+    Returns:
+      An array of a float or complex dtype, of the common shape. Its derivative by ``x`` is
+      ``log(y)``.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``special.xlog1py``, ``special.entr``, ``special.kl_div``, ``special.rel_entr``.
+
     >>> jax.scipy.special.xlogy(0.0, 0.0)
     Array(0., dtype=float32, weak_type=True)
     """
@@ -39,6 +51,17 @@ xlogy.defjvps(lambda t, ans, x, y: t * jnp.log(y), lambda t, ans, x, y: t * x / 
 @custom_jvp
 def xlog1py(x: Any, y: Any) -> Array:
     """``x * log1p(y)``, 0 where ``x`` is 0 unless ``y`` is NaN.
+
+    Args:
+      x, y: arrays or numbers of shapes that broadcast; integers become floats.
+
+    Returns:
+      An array of floats of the common shape.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``special.xlogy``, ``special.entr``, ``jnp.log1p``.
 
     >>> jax.scipy.special.xlog1py(0.0, -1.0)
     Array(0., dtype=float32, weak_type=True)
@@ -61,6 +84,18 @@ _xlogx.defjvps(lambda t, ans, x: t * (jnp.log(x) + 1))
 
 def entr(x: Any) -> Array:
     """``-x log x``, the entropy of a probability; -inf for negative ``x``.
+
+    Args:
+      x: a real array or number; integers become floats.
+
+    Returns:
+      An array of floats of the shape of ``x``.
+
+    Raises:
+      ValueError: ``x`` is complex.
+      TypeError: it is no array or number.
+
+    See also: ``special.xlogy``, ``special.rel_entr``, ``special.kl_div``.
 
     >>> jax.scipy.special.entr(jnp.array([0.0, 0.5, 1.0]))
     Array([-0.       ,  0.3465736, -0.       ], dtype=float32)
@@ -141,6 +176,17 @@ def _kl_div(p: Any, q: Any, *, wide: bool) -> Array:
 def logit(x: Any) -> Array:
     """``log(x / (1 - x))``.
 
+    Args:
+      x: an array or number; integers become floats.
+
+    Returns:
+      An array of floats of the shape of ``x``: infinite at 0 and 1, NaN beyond.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``special.expit``, ``jax.nn.sigmoid``.
+
     >>> jax.scipy.special.logit(0.75)
     Array(1.0986123, dtype=float32, weak_type=True)
     """
@@ -155,6 +201,17 @@ logit.defjvps(lambda t, ans, x: t / (x * (1 - x)))
 
 def expit(x: Any) -> Array:
     """``1 / (1 + exp(-x))``.
+
+    Args:
+      x: an array or number; integers become floats.
+
+    Returns:
+      An array of floats of the shape of ``x``.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``special.logit``, ``special.log_ndtr``, ``jax.nn.sigmoid``, ``lax.logistic``.
 
     >>> jax.scipy.special.expit(0.0)
     Array(0.5, dtype=float32, weak_type=True)

@@ -41,6 +41,17 @@ def _refuse_complex(name: str, x: Array) -> None:
 def i0e(x: Any) -> Array:
     """``exp(-abs(x)) * i0(x)``.
 
+    Args:
+      x: a real array or number; integers become floats.
+
+    Returns:
+      An array of floats of the shape of ``x``.
+
+    Raises:
+      TypeError: ``x`` is complex, or no array or number.
+
+    See also: ``special.i0``, ``special.i1e``, ``lax.bessel_i0e``.
+
     >>> jax.scipy.special.i0e(1.0)
     Array(0.4657596, dtype=float32, weak_type=True)
     """

@@ -50,6 +50,17 @@ def erf(x: Any) -> Array:
 def erfc(x: Any) -> Array:
     """``1 - erf(x)``, without cancellation.
 
+    Args:
+      x: a real array or number; integers become floats.
+
+    Returns:
+      An array of floats of the shape of ``x``.
+
+    Raises:
+      TypeError: ``x`` is complex, or no array or number.
+
+    See also: ``special.erf``, ``special.erfinv``, ``special.log_ndtr``, ``lax.erfc``.
+
     >>> jax.scipy.special.erfc(0.5)
     Array(0.47950011, dtype=float32, weak_type=True)
     """

@@ -15,6 +15,19 @@ from maxjax.scipy.stats._common import floats
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
+    Args:
+      x: an array or number; integers become floats.
+      loc: the mean.
+      scale: the standard deviation.
+
+    Returns:
+      An array of floats of the common shape.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``norm.pdf``, ``norm.logcdf``, ``jax.random.normal``.
+
     >>> jax.scipy.stats.norm.logpdf(jnp.array([0.2, 0.5]))
     Array([-0.9389385, -1.0439385], dtype=float32)
     """

@@ -14,7 +14,7 @@ from maxjax._base import config, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._higher_order.static_arguments import Static
 from maxjax._ir.dimensions import LEAST, Guard, Scope
-from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Family
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import dimension as dimension  # gives sizes as arrays
@@ -41,8 +41,7 @@ class Variant:
         self.closed = closed
         self.out_tree = out_tree
         self.guards = guards
-        # Shared by the programs of all sizes: if one is hot, all are.
-        self.family: dict[str, Any] = {}
+        self.family = Family()
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
         return all(guard.holds(sizes) for guard in self.guards)
@@ -50,8 +49,7 @@ class Variant:
     def at(self, sizes: Mapping[str, int]) -> tuple[ClosedJaxpr, Any]:
         """The jaxpr for sizes and the structure of its results; the function does not run."""
         closed = with_sizes(self.closed, sizes)
-        closed.cache["family"] = self.family
-        return closed, self.out_tree
+        return closed.with_facts(closed.facts._replace(family=self.family)), self.out_tree
 
 
 class DynamicDims:

@@ -15,7 +15,7 @@ from maxjax._base.shardings import Sharding
 from maxjax._higher_order.dynamic import MAX_SIZES, Variant
 from maxjax._higher_order.shape_struct import shape_structs
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
-from maxjax._ir.liveness import count_as_read, read_inputs
+from maxjax._ir.liveness import read_inputs
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
@@ -70,11 +70,7 @@ def float0_as_numpy(results: Sequence[Array]) -> list[Any]:
 @derived
 def _reading_all(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A copy of a program that runs where any of its operands is, whether it reads it or not."""
-    result = ClosedJaxpr(closed.jaxpr, closed.consts, closed.refs)
-    result.cache.update({name: closed.cache[name] for name in ("name", "qualname", "argument names")
-                         if name in closed.cache})
-    count_as_read(result)
-    return result
+    return closed.with_facts(closed.facts._replace(keeps_inputs=True))
 
 
 def usable_donations(closed: ClosedJaxpr, donated: Sequence[int], keep_unused: bool) -> tuple[

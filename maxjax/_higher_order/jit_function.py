@@ -479,9 +479,8 @@ class PjitFunction:
         spans.add(f"trace {self.function_name}", "trace", started)
         monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),
                                 fun_name=self.function_name)
-        closed.cache["name"] = self.function_name
-        closed.cache["qualname"] = self.__qualname__
-        closed.cache["argument names"] = names
+        closed = closed.with_facts(closed.facts._replace(
+            name=self.function_name, qualname=self.__qualname__, argument_names=names))
         if config.log_compiles.value:
             logger.warning("Finished tracing %s for jit in %.9f sec", self.function_name,
                            time.perf_counter() - start)

@@ -194,7 +194,7 @@ class LazyTrace(Runtime):
             return self.apply_eager(primitive, args, params)
         if primitive.program is not None:
             avals = tuple([aval_of(arg) for arg in args])
-            whole = program_module.call_of(primitive, avals, params)
+            whole = program_module.application(primitive, avals, params)
             closed, shardings = primitive.program(**params)
             if job.device_counts:
                 values = [self.concrete(arg) for arg in args]
@@ -215,7 +215,7 @@ class LazyTrace(Runtime):
                 return eval_jaxpr(callee.jaxpr, callee.consts, *args)
             return self.call(callee, args)
         avals = tuple([aval_of(arg) for arg in args])
-        return self.call(program_module.call_of(primitive, avals, params), args,
+        return self.call(program_module.application(primitive, avals, params), args,
                          name=primitive.name)
 
     def apply_global(self, closed: ClosedJaxpr, shardings: Sequence[NamedSharding],
@@ -392,10 +392,10 @@ class LazyTrace(Runtime):
                 values += [leaf._summands for leaf in leaves if hasattr(leaf, "_summands")]
         program: Program
         if not donated:
-            program = ran.cache.get("program") or program_of(ran)
+            program = program_of(ran)
         kept = note_keys = None
         if status.watched:
-            allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
+            allow_execution(name or closed.facts.name or closed.debug_info)
             if status.guards_transfers:
                 transfer_guard.check_operands(leaves, Array)
             if status.checks_keys:
@@ -407,7 +407,7 @@ class LazyTrace(Runtime):
             if placed is not None:
                 donated = fitting(leaves, donated, placed.results)
             overwritten = () if placed is not None and placed.summands else tuple(donated)
-            program = ran.cache.get(("program", overwritten)) or program_of(ran, overwritten)
+            program = program_of(ran, overwritten)
             value = None    # the last of the values, which would be referred to once more
             give_up(leaves, values, donated)
         try:
@@ -420,7 +420,7 @@ class LazyTrace(Runtime):
             outputs = [value.copy() if shares(value) else value for value in outputs]
         if placed is None:
             results = [ArrayImpl(aval, value) for aval, value in zip(
-                closed.cache.get("out types") or out_types(closed), outputs, strict=True)]
+                closed.out_avals, outputs, strict=True)]
         else:
             results = []
             for (aval, placement, committed), value in zip(
@@ -468,7 +468,7 @@ class LazyTrace(Runtime):
             check_donated_once(leaves, donated)
         results = on_device.call(closed if placed.closed is None else placed.closed, operands,
                                  placed.results, memory,
-                                 name or closed.cache.get("name", closed.jaxpr.debug_info))
+                                 name or closed.facts.name or closed.debug_info)
         if results is None:
             return None
         for position in donated:
@@ -486,12 +486,12 @@ class LazyTrace(Runtime):
         if donated:
             check_donated_once(operands, donated)
         operation = name
-        name = name or closed.cache.get("name", "") or closed.jaxpr.debug_info.split(" at ")[0]
+        name = name or closed.facts.name or closed.debug_info.split(" at ")[0]
         if status.watched:
             allow_execution(name)
         key = ([(operand.__class__, operand._placement, operand._committed)
                 for operand in operands], out_shardings, around() if mesh_use.ever_set else None)
-        known = closed.cache.get("call over processes")
+        known = closed.known.get("call over processes")
         try:
             if known is not None and known[0] == key:      # most often the same objects
                 results = known[1].run(operands, closed.out_avals)
@@ -502,7 +502,7 @@ class LazyTrace(Runtime):
                         placed = common_placement(name, placed, operand, operands, closed)
                 results, program = spanning.call(closed, operands, placed, out_shardings, name)
                 if program is not None:
-                    closed.cache["call over processes"] = key, program
+                    closed.known["call over processes"] = key, program
         except MemoryError as error:
             raise out_of_memory(error) from error
         if status.checks_values and results:
@@ -573,12 +573,6 @@ def _unread(aval: ShapedArray) -> ArrayImpl:
     """Stands for an operand that nothing reads."""
     zero = np.zeros((), dtypes.physical(aval.dtype))
     return ArrayImpl(aval.off_mesh(), np.broadcast_to(zero, aval.shape))
-
-
-def out_types(closed: ClosedJaxpr) -> tuple[ShapedArray, ...]:
-    """The types of a jaxpr's results, which are kept with it for calls to come."""
-    known = closed.cache["out types"] = tuple(closed.out_avals)
-    return known
 
 
 install(LazyTrace())

@@ -11,10 +11,11 @@ import numpy as np
 from maxjax._base import caches, collection, config, spans
 from maxjax._base.config import status
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Params, Var, subjaxprs
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Params, Var, derived, subjaxprs
 from maxjax._ir.primitive import OpSpec, Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Prepared
+from maxjax._runtime.made import made_of
 from maxjax._transforms.complex_parts import split_complex
 from maxjax._transforms.simplify import expand, simplify
 
@@ -63,10 +64,8 @@ class Program:
             value.host() if hasattr(value, "host") else np.asarray(value)
             for value in self.closed.consts]
         self.donated = tuple([position + len(self.consts) for position in donated])
-        # Programs of one trace at other sizes: what made them hot makes this one hot.
-        family = closed.cache.get("family")
-        self.heat = 0 if family is None else family.get("heat", 0)
-        self.family = family
+        self.family = closed.facts.family
+        self.heat = 0 if self.family is None else self.family.heat
         self.best_interpreted = 1 << 62
         self.proven: Any = None         # compiled, and not slower than tier 0
         self.rejected: Any = None       # compiled, and slower than tier 0 when it was tried
@@ -177,7 +176,7 @@ class Program:
         elapsed = _clock() - start
         self.heat += elapsed
         if self.family is not None:
-            self.family["heat"] = max(self.heat, self.family.get("heat", 0))
+            self.family.heat = max(self.heat, self.family.heat)
         self.interpreted_calls += 1
         if elapsed < self.best_interpreted or not self.interpreted_calls & 7:
             self.best_interpreted = elapsed     # of the last few: machines are not equally busy
@@ -240,32 +239,31 @@ policy = _Policy()
 
 def program_of(closed: ClosedJaxpr, donated: tuple[int, ...] = ()) -> Program:
     """The program of a jaxpr, for inputs of which some are donated; kept with it."""
-    key = ("program", donated) if donated else "program"
-    program = closed.cache.get(key)
-    if program is None:
-        program = closed.cache.setdefault(key, Program(closed, donated))
-    return program
+    programs = made_of(closed).programs
+    return programs.get(donated) or programs.setdefault(donated, Program(closed, donated))
 
 
 def programs_of(closed: ClosedJaxpr) -> list[Program]:
     """The programs of a jaxpr so far: one for each choice of donated inputs."""
-    return [program for program in list(closed.cache.values()) if isinstance(program, Program)]
+    return list(made_of(closed).programs.values())
 
 
-def call_of(primitive: Primitive, avals: tuple[ShapedArray, ...],
-            params: Params) -> ClosedJaxpr:
+def application(primitive: Primitive, avals: tuple[ShapedArray, ...], params: Params
+                ) -> ClosedJaxpr:
     """The jaxpr of one application of a primitive with jaxprs inside; kept with the first."""
     owner = next(jaxpr for jaxpr in subjaxprs(params) if isinstance(jaxpr, ClosedJaxpr))
-    key = (call_of, primitive, avals, tuple(params.items()))
-    known = owner.cache.get(key)
-    if known is None:
-        invars = [Var(aval) for aval in avals]
-        results: Any = primitive.abstract(*avals, **params)
-        outvars = [Var(aval) for aval in results]
-        known = owner.cache[key] = ClosedJaxpr(Jaxpr(
-            [], invars, outvars, [JaxprEqn(primitive, invars, params, outvars)],
-            owner.jaxpr.debug_info))
-    return known
+    return _application(owner, primitive, avals, tuple(params.items()))
+
+
+@derived
+def _application(owner: ClosedJaxpr, primitive: Primitive, avals: tuple[ShapedArray, ...],
+                 params: tuple[tuple[str, Any], ...]) -> ClosedJaxpr:
+    invars = [Var(aval) for aval in avals]
+    results: Any = primitive.abstract(*avals, **dict(params))
+    outvars = [Var(aval) for aval in results]
+    return ClosedJaxpr(Jaxpr(
+        [], invars, outvars, [JaxprEqn(primitive, invars, dict(params), outvars)],
+        owner.jaxpr.debug_info))
 
 
 @caches.memoized

@@ -53,7 +53,7 @@ def placed_call(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
     """
     key = ([(leaf._placement, leaf._committed) if leaf.__class__ is ArrayImpl else None
             for leaf in leaves], out_shardings, around() if mesh_use.ever_set else None)
-    known = closed.cache.get("placed call")
+    known = closed.known.get("placed call")
     if known is not None and known.key == key:      # most often the same objects
         return known
     placed = None
@@ -64,7 +64,7 @@ def placed_call(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
     made = PlacedCall(key, None if ran is closed else ran, [
         (aval, None, False) if here is None else (type_on(aval, here[0]), *here)
         for aval, here in zip(closed.out_avals, where, strict=True)], shows_summands(closed))
-    closed.cache["placed call"] = made
+    closed.known["placed call"] = made
     return made
 
 

@@ -400,7 +400,7 @@ class Tiering(program_module.Tiering):
         program.heat += elapsed - charged
         program.uncharged += elapsed - charged
         if program.family is not None:
-            program.family["heat"] = max(program.heat, program.family.get("heat", 0))
+            program.family.heat = max(program.heat, program.family.heat)
         program.trial_calls += 1
         program.trial_best = min(program.trial_best or elapsed, elapsed)
         if program.trial_calls == _TRIAL_CALLS and program.interpreted_calls \

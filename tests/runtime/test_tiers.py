@@ -131,7 +131,7 @@ def assert_right(value, scale=2.0):
 
 
 def program_of(jitted) -> Program:
-    return next(iter(jitted._entries.values())).closed.cache["program"]
+    return next(iter(jitted._entries.values())).closed.made.programs[()]
 
 
 # --- heat, request, swap --------------------------------------------------------------------------

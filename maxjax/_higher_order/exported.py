@@ -23,7 +23,7 @@ from maxjax._higher_order.safety_checks import DisabledSafetyCheck
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr, Family
 from maxjax._ir.liveness import read_inputs
-from maxjax._ir.runtime import installed
+from maxjax._ir.runtime import call_of, installed
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.symbolic import scope_of, solve
 from maxjax._ir.trace import Array, aval_of, context
@@ -250,7 +250,8 @@ class Exported:
             mesh = self._mesh_around(inputs)
             logical = self._logical_mesh(mesh)
             inputs, outs = self._placed(inputs, logical)
-            results = runtime.call(closed, inputs, out_shardings=outs)
+            results = runtime.call(
+                call_of(closed, "", None if outs is None else tuple(outs)), inputs)
             if logical is not mesh:
                 results = [_renamed(x, logical, mesh) for x in results]
         else:

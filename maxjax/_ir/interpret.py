@@ -65,6 +65,14 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, object],
             return key
         return name(atom)
 
+    def as_arrays(atoms: Sequence[Atom]) -> list[str]:
+        """As ``read``: literals as arrays, which functions of NumPy's take in less time."""
+        operands = list(map(read, atoms))
+        for key, atom in zip(operands, atoms, strict=True):
+            if isinstance(atom, Literal):
+                namespace[key] = np.asarray(atom.val, atom.aval.dtype)
+        return operands
+
     parameters = [name(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
     last = last_uses(jaxpr)
     given = {jaxpr.invars[position] for position in donated}
@@ -98,6 +106,8 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, object],
                 lines.append(f"    out = {read(taken)} if {test} else None")
                 operands.append("out=out")
             if isinstance(run, np.ufunc):
+                if any(atom.aval.shape for atom in eqn.invars):
+                    operands[:len(eqn.invars)] = as_arrays(eqn.invars)
                 fresh.update(eqn.outvars)
             function = f"{_identifier(eqn.primitive.name)}_{position}"
             namespace[function] = run

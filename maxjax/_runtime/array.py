@@ -98,7 +98,12 @@ class ArrayImpl(Array):
 
     def __init__(self, aval: ShapedArray, value: np.ndarray | None, cell: Cell | None = None):
         self.aval = aval
-        self._value = None if value is None else checked(value, aval)
+        # As in ``checked``, which this is spared where the value is what it most often is.
+        if value is None or (value.__class__ is np.ndarray and value.dtype is aval.dtype
+                             and value.shape == aval.shape):
+            self._value = value
+        else:
+            self._value = checked(value, aval)
         self._cell = cell
         # The device, or how the array lies over several; None: the default device, not committed.
         self._placement: Device | Sharding | None = None
@@ -154,7 +159,9 @@ class ArrayImpl(Array):
     # --- readiness and devices ---
     def block_until_ready(self) -> ArrayImpl:
         """Waits until the value is there, and returns the array."""
-        if self._value is None and self._cell is None and hasattr(self, "_stored"):
+        if self._value is not None:
+            return self
+        if self._cell is None and hasattr(self, "_stored"):
             self._stored.memory.wait()      # without a copy to the host
         elif self.is_deleted():
             raise JaxRuntimeError("INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or "

@@ -59,7 +59,7 @@ def fitting(leaves: Sequence[Leaf], donated: Sequence[int],
     """The donated arguments of whose memory a result takes as much on each device.
 
     Args:
-      results: their types and placements (``PlacedCall``).
+      results: their types and placements (``PlacedResults``).
     """
     given = [(leaf.aval, leaf._placement) if leaf.__class__ is ArrayImpl else None
              for leaf in map(leaves.__getitem__, donated)]

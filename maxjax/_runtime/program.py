@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import caches, collection, config, spans
+from maxjax._base import caches, collection, config, float_errors, spans
 from maxjax._base.config import status
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Params, Var, derived, subjaxprs
@@ -164,22 +164,30 @@ class Program:
         if compiled is not None:
             if config.compile_mode.value != "never":
                 return tiering.run_compiled(self, compiled, values)
-        elif config.compile_mode.value == "always" and self.state in ("cold", "queued"):
+        elif self.state in ("cold", "queued") and config.compile_mode.value == "always":
             tiering.compile_or_warn(self)
             compiled = self.compiled
             if compiled is not None:
                 return tiering.run_compiled(self, compiled, values)
         tier0 = self._tier0 or self.tier0
         start = _clock()
-        with np.errstate(all="ignore"):
+        errors = float_errors.ignore()
+        try:
             outputs = tier0(values) if self.donated else tier0(*values)
+        finally:
+            float_errors.restore(errors)
         elapsed = _clock() - start
         self.heat += elapsed
         if self.family is not None:
             self.family.heat = max(self.heat, self.family.heat)
         self.interpreted_calls += 1
-        if elapsed < self.best_interpreted or not self.interpreted_calls & 7:
-            self.best_interpreted = elapsed     # of the last few: machines are not equally busy
+        best = self.best_interpreted
+        if elapsed < best:
+            self.best_interpreted = elapsed
+        elif not self.interpreted_calls & 7:
+            # Machines are not equally busy: it grows with what calls take, and no faster than by a
+            # quarter at a time, as one call may take very long.
+            self.best_interpreted = min(elapsed, best + (best >> 2))
         if self.rejected is not None and self.interpreted_calls >= self.retry_at:
             tiering.retry(self)
         if self.heat > self.look_heat and not self.looked \
@@ -257,7 +265,7 @@ def application(primitive: Primitive, avals: tuple[ShapedArray, ...], params: Pa
 
 @derived
 def _application(owner: ClosedJaxpr, primitive: Primitive, avals: tuple[ShapedArray, ...],
-                 params: tuple[tuple[str, Any], ...]) -> ClosedJaxpr:
+                 params: tuple[tuple[str, object], ...]) -> ClosedJaxpr:
     invars = [Var(aval) for aval in avals]
     results: Any = primitive.abstract(*avals, **dict(params))
     outvars = [Var(aval) for aval in results]

@@ -63,6 +63,8 @@ class Tiering(program_module.Tiering):
     # cost what that takes: so much, and so much for each equation.
     LEAST_LOOKUP_NANOSECONDS = 3_000_000
     EQUATION_LOOKUP_NANOSECONDS = 200_000
+    # Where a compiled call takes less, the interpreter may take less still.
+    SHORT_NANOSECONDS = 10_000
     # A program that is estimated to take this long looks for its artifact at its first call.
     EAGER_LOOKUP_SECONDS = 3e-4
 
@@ -373,16 +375,20 @@ class Tiering(program_module.Tiering):
         if program.trial_calls == _TRIAL_CALLS and config.compile_mode.value == "auto":
             tier0 = program.best_interpreted
             if program.interpreted_calls and program.trial_best > 1.2 * tier0:
-                program.rejected, program.compiled = compiled, None
-                program.retry_at = (8 if program.retry_at else 1) * _RETRY_CALLS \
-                    + program.interpreted_calls
-                program.state = "slower"
-                program.reason = (
-                    f"MAX took {program.trial_best / 1e3:.0f} us a call, the interpreter "
-                    f"{tier0 / 1e3:.0f} us")
+                self._reject(program, compiled, (8 if program.retry_at else 1) * _RETRY_CALLS,
+                             f"MAX took {program.trial_best / 1e3:.0f} us a call, the interpreter "
+                             f"{tier0 / 1e3:.0f} us")
+            elif not program.interpreted_calls and program.trial_best < self.SHORT_NANOSECONDS:
+                self._reject(program, compiled, _TRIAL_CALLS, "the interpreter is tried")
             else:
                 program.rejected = None
         return outputs
+
+    def _reject(self, program: Program, compiled: CompiledProgram, calls: int, reason: str) -> None:
+        """Lets the interpreter run the next calls."""
+        program.rejected, program.compiled = compiled, None
+        program.retry_at = calls + program.interpreted_calls
+        program.state, program.reason = "slower", reason
 
     def _call_uncompiled(self, program: Program, compiled: CompiledProgram,
                          values: list[np.ndarray]) -> list[Any]:

@@ -15,8 +15,8 @@ import pytest
 from tests import ROOT
 
 # What a call may go through; it is the function's Python that an eager ``shard_map`` runs anew.
-MOST = {"jit": 20, "jit with shardings": 20, "compiled with shardings": 20,
-        "compiled, of a tree": 24, "jit(shard_map)": 20, "shard_map": 380}
+MOST = {"jit": 16, "jit with shardings": 16, "compiled with shardings": 16,
+        "compiled, of a tree": 17, "jit(shard_map)": 17, "shard_map": 380}
 KINDS = ("Auto", "Explicit")
 
 

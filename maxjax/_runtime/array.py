@@ -229,10 +229,12 @@ class ArrayImpl(Array):
         """Frees the memory; the array cannot be used afterwards."""
         self._cell = None
         self._value = None
-        if hasattr(self, "_summands"):
+        if not self.aval.plain and hasattr(self, "_summands"):
             del self._summands
-        if hasattr(self, "_stored"):
+        try:      # a question before would take longer than the error does
             del self._stored
+        except AttributeError:
+            pass
 
     # --- conversion ---
     def _refuse_unreduced(self) -> None:

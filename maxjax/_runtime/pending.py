@@ -22,7 +22,7 @@ from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._higher_order.outputs import HasNoValue, without_value
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, Params, derived
-from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.primitive import OpSpec, Primitive, op_spec
 from maxjax._ir.runtime import Devices, call_of, install
 from maxjax._ir.staging import is_staging, staged
 from maxjax._ir.trace import Array, Tracer, Value, aval_of, context, is_scalar, leaked_tracer_error
@@ -119,16 +119,7 @@ class LazyTrace(Caller):
         cell = Cell(spec, inputs)
         result: Any
         if primitive.multiple_results:
-            cell.parts = []
-            results = []
-            for aval in spec.out_avals:
-                part = Cell(None, None)
-                part.origin = cell
-                cell.parts.append(part)
-                result = ArrayImpl(aval, None, part)
-                part.array = _reference(result)
-                results.append(result)
-            result = results
+            result = _parts(cell, spec)
         else:
             result = _new_array(ArrayImpl)
             result.aval = spec.out_aval
@@ -141,21 +132,12 @@ class LazyTrace(Caller):
             if job.device_counts and (
                     spanning.around_spans() if placed is None else spanning.spans(placed[0])):
                 return self._over_processes(primitive, args, params)
-            put_results(results if primitive.multiple_results else [result], placed, spec, args)
+            put_results(result if primitive.multiple_results else [result], placed, spec, args)
         graph = pending
         graph.cells.append(cell)
         graph.bytes += spec.weight
         if status.watched:
-            made = results if primitive.multiple_results else [result]
-            allow_execution(primitive.name)
-            if status.guards_transfers:
-                transfer_guard.check_operands(args, Array)
-                transfer_guard.between_devices(args, made)
-            if status.checks_keys:
-                keys.used(program_module.single(spec), args, primitive.name)(made)
-            put_on_default_device(made)
-            if status.checks_values:
-                invalid.check(primitive.name, made)
+            _watch(spec, args, result if primitive.multiple_results else [result])
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
             graph.flush()
         return result
@@ -376,6 +358,41 @@ class LazyTrace(Caller):
         # The caller may write to its array later: it is copied.
         return self._on_default_device(
             ArrayImpl(aval, aligned.copied(plain(leaf), aval.dtype)))
+
+
+def _parts(cell: Cell, spec: OpSpec) -> list[ArrayImpl]:
+    """The arrays that wait for the results of an operation with several."""
+    cell.parts = []
+    results = []
+    for aval in spec.out_avals:
+        part = Cell(None, None)
+        part.origin = cell
+        cell.parts.append(part)
+        result = ArrayImpl(aval, None, part)
+        part.array = _reference(result)
+        results.append(result)
+    return results
+
+
+def _watch(spec: OpSpec, args: Sequence[Value], results: Sequence[ArrayImpl]) -> None:
+    """What options ask to be seen to with one operation (``maxjax._runtime.calls.Watch``).
+
+    Raises:
+      RuntimeError: nothing may run.
+      JaxRuntimeError: a transfer guard forbids an operand.
+      KeyReuseError: a random key is used again.
+      FloatingPointError: a result is invalid.
+    """
+    name = spec.primitive.name
+    allow_execution(name)
+    if status.guards_transfers:
+        transfer_guard.check_operands(args, Array)
+        transfer_guard.between_devices(args, results)
+    if status.checks_keys:
+        keys.used(program_module.single(spec), args, name)(results)
+    put_on_default_device(results)
+    if status.checks_values:
+        invalid.check(name, results)
 
 
 install(LazyTrace())

@@ -171,8 +171,9 @@ class Program:
                 return tiering.run_compiled(self, compiled, values)
         tier0 = self._tier0 or self.tier0
         start = _clock()
-        errors = float_errors.ignore()
+        errors = float_errors.state()
         try:
+            float_errors.ignore()
             outputs = tier0(values) if self.donated else tier0(*values)
         finally:
             float_errors.restore(errors)

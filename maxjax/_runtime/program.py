@@ -48,7 +48,8 @@ class Program:
 
     __slots__ = ("__weakref__", "_expanded", "_interpreted", "_opened", "_tier0", "backend",
                  "best_interpreted", "closed", "compile_seconds", "compiled", "compiled_calls",
-                 "consts", "cost", "donated", "effects", "family", "heat", "interpreted_calls",
+                 "consts", "cost", "donated", "effects", "family", "has_won", "heat",
+                 "interpreted_calls",
                  "look_heat", "looked", "out_avals", "prepared", "proven", "reason", "rejected",
                  "retry_at", "size", "state", "trial_best", "trial_calls", "uncharged",
                  "uncompiled")
@@ -69,6 +70,7 @@ class Program:
         self.best_interpreted = 1 << 62
         self.proven: Any = None         # compiled, and not slower than tier 0
         self.rejected: Any = None       # compiled, and slower than tier 0 when it was tried
+        self.has_won = False            # compiled, it was not slower, which may be chance
         self.retry_at = 0
         self.interpreted_calls = 0
         self.compiled: Any = None

@@ -96,7 +96,8 @@ class ArrayImpl(Array):
     _number: bool | int | float | complex
     _cell: Cell | None
 
-    def __init__(self, aval: ShapedArray, value: np.ndarray | None, cell: Cell | None = None):
+    def __init__(self, aval: ShapedArray, value: np.ndarray | None, cell: Cell | None = None,
+                 placement: Device | Sharding | None = None, committed: bool = False):
         self.aval = aval
         # As in ``checked``, which this is spared where the value is what it most often is.
         if value is None or (value.__class__ is np.ndarray and value.dtype is aval.dtype
@@ -106,8 +107,8 @@ class ArrayImpl(Array):
             self._value = checked(value, aval)
         self._cell = cell
         # The device, or how the array lies over several; None: the default device, not committed.
-        self._placement: Device | Sharding | None = None
-        self._committed = False
+        self._placement = placement
+        self._committed = committed
 
     def host(self) -> np.ndarray:
         """The value as a NumPy array of the physical dtype; not to be written to."""

@@ -195,9 +195,13 @@ class Caller(Runtime):
             # The caller may write to its arrays later: no result is one of them, or a view of one.
             shares = sharing(foreign)
             outputs = [value.copy() if shares(value) else value for value in outputs]
-        results = ([ArrayImpl(aval, value) for aval, value in zip(
-            call.out_types, outputs, strict=True)] if placed is None else
-            _results_at(placed, call.out_types, outputs))
+        types = call.out_types
+        if placed is not None:
+            results = _results_at(placed, types, outputs)
+        elif len(outputs) == len(types) == 1:
+            results = [ArrayImpl(types[0], outputs[0])]
+        else:
+            results = [ArrayImpl(aval, value) for aval, value in zip(types, outputs, strict=True)]
         if watch is not None:
             watch.finish(results)
         return results
@@ -311,12 +315,12 @@ def _placed_way(call: Call, ways: Ways, leaves: Sequence[Leaf]) -> Any:
 def _results_at(placed: PlacedResults, avals: Sequence[ShapedArray],
                 outputs: Sequence[np.ndarray]) -> list[ArrayImpl]:
     """A program's results as arrays where they are to be, with their summands if it gives them."""
-    results = []
-    for (aval, placement, committed), value in zip(
-            placed.results, outputs, strict=not placed.summands):
-        result = ArrayImpl(aval, value)
-        result._placement, result._committed = placement, committed
-        results.append(result)
+    if len(outputs) == len(placed.results) == 1:
+        (aval, placement, committed), = placed.results
+        return [ArrayImpl(aval, outputs[0], None, placement, committed)]
+    results = [ArrayImpl(aval, value, None, placement, committed)
+               for (aval, placement, committed), value in zip(
+                   placed.results, outputs, strict=not placed.summands)]
     if placed.summands:
         summands = iter(outputs[len(results):])
         for result, aval in zip(results, avals, strict=True):

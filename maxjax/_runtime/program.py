@@ -191,15 +191,16 @@ class Program:
             # Machines are not equally busy: it grows with what calls take, and no faster than by a
             # quarter at a time, as one call may take very long.
             self.best_interpreted = min(elapsed, best + (best >> 2))
-        if self.rejected is not None and self.interpreted_calls >= self.retry_at:
-            tiering.retry(self)
-        if self.heat > self.look_heat and not self.looked \
-                and self.state in ("cold", "queued"):
-            tiering.warm(self)
-        # What ran only once, however long it took, may never run again.
-        if (self.heat > tiering.HOT_NANOSECONDS and self.state == "cold"
-                and self.interpreted_calls >= tiering.HOT_CALLS):
-            tiering.request(self)
+        if self.rejected is not None:
+            if self.interpreted_calls >= self.retry_at:
+                tiering.retry(self)
+        elif self.state in ("cold", "queued"):
+            if self.heat > self.look_heat and not self.looked:
+                tiering.warm(self)
+            # What ran only once, however long it took, may never run again.
+            if (self.heat > tiering.HOT_NANOSECONDS and self.state == "cold"
+                    and self.interpreted_calls >= tiering.HOT_CALLS):
+                tiering.request(self)
         return outputs
 
 

@@ -30,7 +30,9 @@ T = TypeVar("T")
 # Of one function; and of all that is remembered.
 MAX_STRUCTURES = 8
 MAX_REPEATS = 4096
-# Longer ones take longer to generate than to flatten a few times.
+# After so many calls alike a reader is generated for their structure, which takes as long as to
+# flatten it some fifty times; and for no longer ones.
+_FEW = 8
 _MOST_LEAVES = 4096
 
 
@@ -41,7 +43,7 @@ class Repeats(Generic[T]):
       by_place: it also depends on where arrays have been put.
     """
 
-    __slots__ = ("_by_place", "_has_flat", "_known", "_last", "_reads", "_structures")
+    __slots__ = ("_by_place", "_counts", "_has_flat", "_known", "_last", "_reads")
 
     def __init__(self, by_place: bool):
         self._by_place = by_place
@@ -54,7 +56,8 @@ class Repeats(Generic[T]):
         self._last: tuple[Any, ...] = (None, None, None, None)
         self._has_flat = False      # whether some are without pytrees and static arguments
         self._reads: list[Read] = []
-        self._structures: set[object] = set()
+        # How often each has run something with pytrees; -1: no reader can read those.
+        self._counts: dict[T, int] = {}
 
     def find(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             T, Sequence[Any]] | None:
@@ -96,25 +99,33 @@ class Repeats(Generic[T]):
     def keep(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree], leaves: Sequence[object],
              tree: PyTreeSpec, static: Static | None, known: T) -> None:
         """Notes what has run a call with these leaves, in this order."""
+        count = self._counts.get(known, 0)
+        if count < 0:
+            return
+        is_flat = static is None and not kwargs and len(args) == len(leaves) and all(
+            map(operator.is_, args, leaves))
+        if not is_flat and count < _FEW:
+            self._counts[known] = count + 1
+            return
         runtime = installed.runtime
         types = (runtime.placed_types if self._by_place else runtime.array_types)(leaves)
         if types is None:
             return
         if len(self._known) >= MAX_REPEATS:
             self.clear()
-        if static is None and not kwargs and len(args) == len(leaves) and all(
-                map(operator.is_, args, leaves)):
+        if is_flat:
             self._known[types, config.trace_state(), None] = known
             self._has_flat = True
-            return
-        structure = _structure(tree, static)
-        if structure not in self._structures:
-            if len(self._structures) >= MAX_STRUCTURES:
-                return
-            self._structures.add(structure)
-            read = reader(tree, static)
+        elif not self._keep(types, args, kwargs, leaves, known):
+            read = reader(tree, static) if len(self._reads) < MAX_STRUCTURES else None
             if read is not None:
                 self._reads.append(read)
+            if read is None or not self._keep(types, args, kwargs, leaves, known):
+                self._counts[known] = -1
+
+    def _keep(self, types: object, args: tuple[PyTree, ...], kwargs: dict[str, PyTree],
+              leaves: Sequence[object], known: T) -> bool:
+        """Notes a call under the key that its structure's reader gives; False: there is none."""
         for read in self._reads:
             try:
                 found = read(args, kwargs)
@@ -123,17 +134,13 @@ class Repeats(Generic[T]):
             if found is not None and len(found[0]) == len(leaves) and all(
                     map(operator.is_, found[0], leaves)):
                 self._known[types, config.trace_state(), found[1]] = known
-                return
-
-
-def _structure(tree: PyTreeSpec, static: Static | None) -> object:
-    return tree, None if static is None else (
-        static.num_positional, tuple([place for place, _, _ in static.values]))
+                return True
+        return False
 
 
 def reader(tree: PyTreeSpec, static: Static | None) -> Read | None:
-    """Reads the leaves of arguments of one structure; None if it has other nodes than tuples,
-    lists, dictionaries and None.
+    """Reads the leaves of arguments of one structure; None if it has other nodes than tuples, named
+    ones among them, lists, dictionaries and None.
 
     Args:
       tree: that of the arguments that are not static.
@@ -188,10 +195,13 @@ class _Writer:
         if node.type is type(None):
             self.lines.append(f"if {variable} is not None: return None")
             return True
-        if node.type not in (tuple, list, dict):
+        is_named = pytree.is_named_tuple(node)
+        if not is_named and node.type not in (tuple, list, dict):
             return False
+        kind = f"kind{len(self._names)}"
+        self._names[kind] = node.type
         children = node.children()
-        self.lines.append(f"if {variable}.__class__ is not {node.type.__name__} or "
+        self.lines.append(f"if {variable}.__class__ is not {kind} or "
                           f"len({variable}) != {len(children)}: return None")
         variables = self.new(len(children))
         if node.type is dict:

@@ -104,7 +104,7 @@ class _Writer:
         if expression is None:
             if isinstance(run, np.ufunc) and any(atom.aval.shape for atom in eqn.invars):
                 operands = [self.read(atom, as_array=True) for atom in eqn.invars]
-            taken = self._taken(position, eqn, run)
+            taken = self._taken(position, eqn, run) if self._given else None
             if taken is not None:
                 operands.append("out=out")
             if isinstance(run, np.ufunc):
@@ -129,8 +129,6 @@ class _Writer:
     def _taken(self, position: int, eqn: JaxprEqn, run: object) -> Atom | None:
         """The operand whose memory the result takes, if it may; decided in a line of its own: as an
         operand it would be referred to once more."""
-        if not self._given:
-            return None
         taken = _overwritten(eqn, run, [
             atom for atom in eqn.invars if self._last.get(atom) == position
             and atom not in self._kept

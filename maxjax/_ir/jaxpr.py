@@ -180,11 +180,15 @@ class Jaxpr:
     def with_consts(self, consts: Sequence[Value]) -> ClosedJaxpr:
         return ClosedJaxpr(self.jaxpr, consts)
 
-    def replace(self, **changes: Any) -> Jaxpr:
-        fields = {name: getattr(self, name) for name in
-                  ("constvars", "invars", "outvars", "eqns", "debug_info")}
-        changes.pop("effects", None)
-        return Jaxpr(**{**fields, **changes})
+    def replace(self, *, constvars: Sequence[Var] | None = None,
+                invars: Sequence[Var] | None = None, outvars: Sequence[Atom] | None = None,
+                eqns: Sequence[JaxprEqn] | None = None, debug_info: str | None = None,
+                effects: object = None) -> Jaxpr:
+        return Jaxpr(self.constvars if constvars is None else constvars,
+                     self.invars if invars is None else invars,
+                     self.outvars if outvars is None else outvars,
+                     self.eqns if eqns is None else eqns,
+                     self.debug_info if debug_info is None else debug_info)
 
 
 class Family:

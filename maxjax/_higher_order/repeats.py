@@ -25,7 +25,8 @@ from maxjax._higher_order.static_arguments import Static
 from maxjax._ir.runtime import installed
 
 # With the key of the structure, and of the static arguments.
-Read = Callable[[tuple[PyTree, ...], dict[str, PyTree]], tuple[tuple[Any, ...], object] | None]
+Read = Callable[[tuple[PyTree, ...], dict[str, PyTree]],
+                tuple[tuple[Any, ...], tuple[object, ...]] | None]
 T = TypeVar("T")
 # Of one function; and of all that is remembered.
 MAX_STRUCTURES = 8
@@ -81,7 +82,9 @@ class Repeats(Generic[T]):
                     types = types_of(leaves)
                     if types is not None:
                         state, last = config.trace_state(), self._last
-                        if last[1] is state and last[2] == key and last[0] == types:
+                        # Of static arguments hashes count, too: the same object may have another.
+                        if (last[1] is state and len(key) == 1 and last[2] == key
+                                and last[0] == types):
                             return last[3], leaves
                         known = self._look_up(types, state, key)
                         if known is not None:

@@ -119,6 +119,30 @@ def test_static_arguments():
     assert found[0] == found[1]
 
 
+def test_static_objects_that_change():
+    """What is equal to itself may have another hash."""
+    class Holder:
+        def __init__(self):
+            self.factor = 0
+
+        def __hash__(self):
+            return hash(self.factor)
+
+        def __eq__(self, other):
+            return self.factor == other.factor
+
+    found = []
+    for j in (maxjax, jax):
+        jitted = j.jit(lambda how, x: x["a"] * how.factor, static_argnums=0)
+        holder, x = Holder(), {"a": j.numpy.asarray(X)}
+        answers = []
+        for number in range(100):
+            holder.factor = number // 25
+            answers.append(jitted(holder, x).tolist())
+        found.append(answers)
+    assert found[0] == found[1]
+
+
 def test_what_cannot_be_compared():
     def fails(j):
         jitted = j.jit(lambda x, how: x["a"] * 2, static_argnums=1)

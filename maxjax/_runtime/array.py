@@ -77,6 +77,16 @@ def _xla_name(dtype: np.dtype) -> str:
     return name.replace("_", "").upper()
 
 
+class _Kinds:
+    """What there has been among arrays: to ask one for a slot that is not set takes long.
+
+    Attributes:
+      are_stored: some are in an accelerator's memory.
+    """
+
+    are_stored = False
+
+
 @pytree.leaf_type
 class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
@@ -136,6 +146,7 @@ class ArrayImpl(Array):
 
     def store(self, buffer: DeviceBuffer) -> None:
         """Keeps the same value in an accelerator's memory."""
+        _Kinds.are_stored = True
         self._stored = buffer
 
     def dense(self) -> np.ndarray:
@@ -232,10 +243,8 @@ class ArrayImpl(Array):
         self._value = None
         if not self.aval.plain and hasattr(self, "_summands"):
             del self._summands
-        try:      # a question before would take longer than the error does
+        if _Kinds.are_stored and hasattr(self, "_stored"):
             del self._stored
-        except AttributeError:
-            pass
 
     # --- conversion ---
     def _refuse_unreduced(self) -> None:

@@ -242,9 +242,9 @@ def explain(function: Callable[..., Any], *args: Any, source: bool = False,
         for variants in jitted._dynamic.variants.values() for variant in variants]
     values = None
     if measure:
-        operands, entry, *_ = jitted._prepared(args, kwargs)
+        operands, entry = jitted._prepared(args, kwargs)
         values = [operand.host() for operand in (*entry.captured, *operands)]
-    explanation = Explanation(jitted.function_name, program_of(closed, found.donated),
+    explanation = Explanation(jitted.function_name, program_of(closed, found.call.donated),
                               closed, guards, values)
     explanation.shows_source = source
     on_accelerator = on_device.explained(closed, pytree.leaves((args, kwargs)))

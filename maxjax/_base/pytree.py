@@ -78,6 +78,13 @@ def structure(tree: PyTree, is_leaf: IsLeaf | None = None) -> PyTreeSpec:
     return optree.tree_structure(tree, is_leaf, namespace=NAMESPACE)
 
 
+def is_named_tuple(node: PyTreeSpec) -> bool:
+    """Whether a node is a named tuple, of a class that gives its elements as tuples do."""
+    return node.kind is optree.PyTreeKind.NAMEDTUPLE and (
+        getattr(node.type, "__iter__", None) is tuple.__iter__
+        and getattr(node.type, "__len__", None) is tuple.__len__)
+
+
 def unflatten(spec: PyTreeSpec, tree_leaves: Iterable[object]) -> Any:
     return canonical(spec).unflatten(tree_leaves)
 

@@ -28,9 +28,10 @@ def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     kept = [(var, value) for var, value in pairs if not isinstance(value, Tracer)]
     hoisted = Jaxpr([var for var, _ in kept], [*(var for var, _ in captured), *jaxpr.invars],
                     jaxpr.outvars, jaxpr.eqns, jaxpr.debug_info)
-    result = ClosedJaxpr(hoisted, [value for _, value in kept], closed.refs)
-    result.cache["captured"] = [isinstance(value, Tracer) for _, value in pairs]
-    return result, [value for _, value in captured]
+    facts = closed.facts.of_other_inputs()._replace(
+        captured=[isinstance(value, Tracer) for _, value in pairs])
+    return (ClosedJaxpr(hoisted, [value for _, value in kept], closed.refs, facts),
+            [value for _, value in captured])
 
 
 def with_constants(closed: ClosedJaxpr, values: Sequence[Value]) -> ClosedJaxpr:
@@ -40,7 +41,7 @@ def with_constants(closed: ClosedJaxpr, values: Sequence[Value]) -> ClosedJaxpr:
     jaxpr, count = closed.jaxpr, len(values)
     captured = zip(jaxpr.invars[:count], values, strict=True)
     kept = zip(jaxpr.constvars, closed.consts, strict=True)
-    order = closed.cache.get("captured", [True] * count + [False] * len(closed.consts))
+    order = closed.facts.captured or [True] * count + [False] * len(closed.consts)
     pairs = [next(captured if is_captured else kept) for is_captured in order]
     return ClosedJaxpr(
         Jaxpr([var for var, _ in pairs], jaxpr.invars[count:], jaxpr.outvars, jaxpr.eqns,

@@ -17,7 +17,7 @@ from maxjax._base.shardings import NamedSharding, Sharding, check_shape
 from maxjax._base.source import occurs_at
 from maxjax._higher_order.unreduced_out_sharding import check_unreduced_out_sharding
 from maxjax._ir.dimensions import is_dimension
-from maxjax._ir.runtime import installed
+from maxjax._ir.runtime import call_of, installed
 from maxjax._ir.staging import is_staging, trace_to_jaxpr
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.typing import ArrayLike, Value
@@ -322,7 +322,7 @@ def _as_program(function: Callable[..., PyTree], args: PyTree, kwargs: PyTree) -
 
     arrays = [leaves[n] for n in places]
     closed = trace_to_jaxpr(flat, [array.aval for array in arrays])
-    return pytree.unflatten(result_tree, installed.runtime.call(closed, arrays))
+    return pytree.unflatten(result_tree, installed.runtime.call(call_of(closed), arrays))
 
 
 def check_out_sharding(operation: str, sharding: NamedSharding) -> None:

@@ -200,7 +200,7 @@ def bind_remat_opt(function: FlatFunction, forward: FlatFunction,
     # A residual that is an argument needs no forward rule.
     free = [n for n, var in enumerate(forward_outs) if n >= count and var in jaxpr.invars]
     primal, decomposition = (
-        eliminate_dead_code(ClosedJaxpr(jaxpr.replace(outvars=chosen), closed.consts))
+        eliminate_dead_code(closed.replace(outvars=chosen))
         for chosen in ([*outs, *(forward_outs[n] for n in free)], forward_outs))
     return list(remat_opt_p.bind(
         *captured, *primals, decomposition=decomposition, primal=primal,

@@ -14,13 +14,13 @@ from maxjax._base import config, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._higher_order.static_arguments import Static
 from maxjax._ir.dimensions import LEAST, Guard, Scope
-from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.jaxpr import Family
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import dimension as dimension  # gives sizes as arrays
 
 if TYPE_CHECKING:
-    from maxjax._higher_order.entries import Entry
+    from maxjax._higher_order.entries import Entry, Trace
 
 # The most sizes that a function has programs for; the oldest is dropped first.
 MAX_SIZES = 512
@@ -30,28 +30,25 @@ class Variant:
     """One trace and the sizes that it serves.
 
     Attributes:
-      closed: the jaxpr, with symbols among its sizes.
-      out_tree: the structure of the results.
+      trace: the trace, with symbols among its sizes.
       guards: the comparisons that must have the same outcome for other sizes.
     """
 
-    __slots__ = ("closed", "family", "guards", "out_tree")
+    __slots__ = ("family", "guards", "trace")
 
-    def __init__(self, closed: ClosedJaxpr, out_tree: PyTreeSpec, guards: list[Guard]):
-        self.closed = closed
-        self.out_tree = out_tree
+    def __init__(self, trace: Trace, guards: list[Guard]):
+        self.trace = trace
         self.guards = guards
-        # Shared by the programs of all sizes: if one is hot, all are.
-        self.family: dict[str, Any] = {}
+        self.family = Family()
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
         return all(guard.holds(sizes) for guard in self.guards)
 
-    def at(self, sizes: Mapping[str, int]) -> tuple[ClosedJaxpr, Any]:
-        """The jaxpr for sizes and the structure of its results; the function does not run."""
-        closed = with_sizes(self.closed, sizes)
-        closed.cache["family"] = self.family
-        return closed, self.out_tree
+    def at(self, sizes: Mapping[str, int]) -> Trace:
+        """The trace for sizes; the function does not run."""
+        closed = with_sizes(self.trace.closed, sizes)
+        return self.trace._replace(
+            closed=closed.with_facts(closed.facts._replace(family=self.family)))
 
 
 class DynamicDims:
@@ -95,15 +92,15 @@ class DynamicDims:
 
     def entry(self, avals: tuple[ShapedArray, ...], tree: PyTreeSpec, static: Static | None,
               positions: list[int], names: Callable[[], list[str]],
-              trace: Callable[[tuple[ShapedArray, ...]], Entry],
-              make_entry: Callable[[ClosedJaxpr, PyTreeSpec], Entry]) -> Any:
+              trace: Callable[[tuple[ShapedArray, ...]], Trace],
+              make_entry: Callable[[Trace], Entry]) -> Entry:
         """The entry of a signature, by a trace of it or of other sizes.
 
         Args:
           positions: of the positional arguments that are not static.
           names: gives the name of each leaf, for messages.
           trace: traces the function at given types.
-          make_entry: makes jit's entry of a jaxpr and the structure of its results.
+          make_entry: makes jit's entry of a trace.
 
         Raises:
           ValueError: the arguments lack a dimension, or one symbol has two sizes.
@@ -113,31 +110,31 @@ class DynamicDims:
         sizes = _sizes(avals, leaf_dims, names)
         open_sizes = {name: size for name, size in sizes.items() if size >= LEAST}
         if not open_sizes:
-            return trace(avals)
+            return make_entry(trace(avals))
         pattern = tuple([_pattern(aval, dims, open_sizes)
                          for aval, dims in zip(avals, leaf_dims, strict=True)])
         variants = self.variants.setdefault((tree, pattern, static, config.trace_state()), [])
         for variant in variants:
             if variant.serves(open_sizes):
-                return make_entry(*variant.at(open_sizes))
+                return make_entry(variant.at(open_sizes))
         with Scope(open_sizes) as scope:
             symbols = {name: scope.symbol(name) for name in open_sizes}
             symbolic = tuple([
                 ShapedArray([symbols.get(size, size) for size in shape], dtype, weak)
                 for shape, dtype, weak in pattern])
             try:
-                entry = trace(symbolic)
+                made = trace(symbolic)
             except Exception as error:
                 if scope.failure is None or error is scope.failure:
                     raise
                 raise scope.failure from error
             if scope.failure is not None:      # somebody caught it, and took another path
                 raise scope.failure
-            if entry.captured:
-                return trace(avals)
-        variant = Variant(entry.closed, entry.out_tree, list(scope.guards.values()))
+            if made.captured:
+                return make_entry(trace(avals))
+        variant = Variant(made, list(scope.guards.values()))
         variants.append(variant)
-        return make_entry(*variant.at(open_sizes))
+        return make_entry(variant.at(open_sizes))
 
 
 def _check_spec(spec: PyTree, path: str) -> None:

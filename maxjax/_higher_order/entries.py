@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +14,12 @@ from maxjax._base import dtypes, pytree, source
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import Sharding
 from maxjax._higher_order.dynamic import MAX_SIZES, Variant
+from maxjax._higher_order.jit_sharded import Shardings, check_devices
+from maxjax._higher_order.repeats import Repeats
 from maxjax._higher_order.shape_struct import shape_structs
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
-from maxjax._ir.liveness import count_as_read, read_inputs
+from maxjax._ir.liveness import read_inputs
+from maxjax._ir.runtime import Call, installed
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
@@ -24,37 +28,97 @@ from maxjax._ir.typing import Value
 MAX_REF_ENTRIES = 32
 
 
+class Trace(NamedTuple):
+    """What tracing a function gives.
+
+    Attributes:
+      closed: the jaxpr. The new values of array references follow the function's own results.
+      out_tree: the structure of the results.
+      captured: tracers of outer functions, which are the first operands.
+    """
+
+    closed: ClosedJaxpr
+    out_tree: PyTreeSpec
+    captured: Sequence[Value] = ()
+
+
 class Entry:
-    """The trace of one signature of a jitted function, and how it is called."""
+    """The trace of one signature of a jitted function, and all that is decided of its calls.
 
-    __slots__ = ("captured", "closed", "donated", "gives_float0", "is_leaf", "out_tree",
-                 "touches_refs", "traced", "unusable")
+    Attributes:
+      closed, out_tree, captured: those of the trace.
+      call: how the runtime calls it.
+      asked: the shardings of the function's own results (None: any); None: nothing is asked for.
+      layouts: the layouts of those, None for any; None: nothing is asked for.
+      touches_refs: its arguments, or what it closes over, are array references.
+      finish: makes the function's result of the program's results.
+    """
 
-    def __init__(self, closed: ClosedJaxpr, out_tree: PyTreeSpec, captured: list[Value],
-                 donated: tuple[int, ...], keep_unused: bool, touches_refs: bool):
-        self.traced = closed
-        self.closed = _reading_all(closed) if keep_unused else closed
-        self.out_tree = out_tree
-        self.is_leaf = out_tree.is_leaf()
-        self.captured = captured      # tracers of outer functions: the first operands
-        self.gives_float0 = any(aval.dtype == dtypes.float0 for aval in closed.out_avals)
-        self.touches_refs = touches_refs      # its arguments, or what it closes over
-        # The donated leaves, and the types of those whose memory no result can take.
-        self.donated, self.unusable = usable_donations(
-            closed, donated, keep_unused) if donated else ((), [])
+    __slots__ = ("_unusable", "asked", "call", "captured", "closed", "finish", "layouts",
+                 "out_tree", "touches_refs")
+
+    def __init__(self, trace: Trace, donated: tuple[int, ...], keep_unused: bool,
+                 touches_refs: bool, shardings: Shardings | None):
+        """
+        Raises:
+          ValueError: what is asked for does not fit the results.
+        """
+        self.closed, self.out_tree, self.captured = trace
+        if keep_unused:
+            self.closed = _reading_all(self.closed)
+        closed, count = self.closed, self.out_tree.num_leaves
+        self.touches_refs = touches_refs
+        self.asked = self.layouts = None
+        if shardings is not None:
+            own = closed.out_avals[:count]
+            self.asked = shardings.of_results(own, self.out_tree)
+            self.layouts = shardings.layouts_of_results(own, self.out_tree)
+        # The types of donated operands whose memory no result can take.
+        used, self._unusable = usable_donations(
+            trace.closed, donated, keep_unused) if donated else ((), [])
+        self.call = Call(closed, used, None if self.asked is None else (
+            *self.asked, *[None] * (len(closed.out_avals) - count)))
+        self.finish = self._finish()
+
+    def run(self, operands: Sequence[Value]) -> Any:
+        """The function's result, outside of transformations, for operands of its types."""
+        return self.finish(installed.runtime.call(self.call, operands))
+
+    def _finish(self) -> Callable[[Sequence[Any]], Any]:
+        tree = self.out_tree
+        if self.layouts is not None or any(
+                aval.dtype == dtypes.float0 for aval in self.closed.out_avals):
+            return lambda results: tree.unflatten(self._converted(results))
+        if tree.is_leaf():
+            return operator.itemgetter(0)
+        if tree.type is tuple and all(child.is_leaf() for child in tree.children()):
+            return tuple
+        return tree.unflatten
+
+    def _converted(self, results: Sequence[Array]) -> list[Any]:
+        """Results in the layouts asked for, which are only checked within programs; those of
+        float0, which hold nothing, are NumPy's arrays outside of jit."""
+        layouts = self.layouts or [None] * len(results)
+        return [np.zeros(x.shape, dtypes.float0) if x.dtype == dtypes.float0 else
+                x if layout is None else installed.runtime.lay_out(x, layout)
+                for x, layout in zip(results, layouts, strict=True)]
 
     def result_structs(self, shardings: Sequence[Sharding | None] | None = None) -> Any:
         """The shapes and dtypes of the results, as a pytree, and the shardings asked for."""
-        # The new values of array references follow the function's own results.
         structs = shape_structs(self.closed.out_avals[:self.out_tree.num_leaves])
         if shardings is not None:
             structs = [struct if sharding is None else struct.update(sharding=sharding)
                        for struct, sharding in zip(structs, shardings, strict=True)]
         return pytree.unflatten(self.out_tree, structs)
 
-    def warn_of_donations(self) -> None:
-        """Warns once of donated memory that no result can take."""
-        unusable, self.unusable = self.unusable, []
+    def check_use(self) -> None:
+        """Before it runs, or is lowered: warns once of donated memory that no result can take.
+
+        Raises:
+          ValueError: results are to be on different devices.
+        """
+        check_devices(self.asked or ())
+        unusable, self._unusable = self._unusable, []
         if unusable:
             shown = ", ".join(aval.str_short() for aval in unusable)
             source.warn(
@@ -62,19 +126,10 @@ class Entry:
                 "https://docs.jax.dev/en/latest/201/jit.html#jax-201-buffer-donation.")
 
 
-def float0_as_numpy(results: Sequence[Array]) -> list[Any]:
-    """Results where those of float0, which hold nothing, are NumPy's arrays as outside of jit."""
-    return [np.zeros(x.shape, dtypes.float0) if x.dtype == dtypes.float0 else x for x in results]
-
-
 @derived
 def _reading_all(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A copy of a program that runs where any of its operands is, whether it reads it or not."""
-    result = ClosedJaxpr(closed.jaxpr, closed.consts, closed.refs)
-    result.cache.update({name: closed.cache[name] for name in ("name", "qualname", "argument names")
-                         if name in closed.cache})
-    count_as_read(result)
-    return result
+    return closed.with_facts(closed.facts._replace(keeps_inputs=True))
 
 
 def usable_donations(closed: ClosedJaxpr, donated: Sequence[int], keep_unused: bool) -> tuple[
@@ -99,8 +154,7 @@ def usable_donations(closed: ClosedJaxpr, donated: Sequence[int], keep_unused: b
 
 # Traces by function: one that is jitted again is not traced again. A trace lives as long as its
 # function, which is held weakly.
-_traces: weakref.WeakKeyDictionary[Any, dict[Any, tuple[ClosedJaxpr, Any]]] = (
-    weakref.WeakKeyDictionary())
+_traces: weakref.WeakKeyDictionary[Any, dict[Any, Trace]] = weakref.WeakKeyDictionary()
 _caches: weakref.WeakSet[EntryCache] = weakref.WeakSet()
 
 
@@ -115,27 +169,28 @@ class EntryCache:
     Attributes:
       by_signature: the entries, by (tree, types, static arguments, options) and what else
         distinguishes signatures.
-      by_types: those of calls with arrays or numbers alone, by what the runtime says that
-        determines their types, and by options, once more.
+      repeats: those that have been called, once more.
     """
 
-    __slots__ = ("__weakref__", "_function", "_variants", "by_signature", "by_types")
+    __slots__ = ("__weakref__", "_by_place", "_function", "_variants", "by_signature", "repeats")
 
     def __init__(self, function: Callable[..., PyTree],
-                 variants: dict[Hashable, list[Variant]] | None):
+                 variants: dict[Hashable, list[Variant]] | None, by_place: bool):
         """Args:
           variants: the traces at dynamic sizes, which go with the entries; None where there are no
             such sizes.
+          by_place: whether a call also depends on where its arguments have been put.
         """
         self._function = function
         self._variants = variants
+        self._by_place = by_place
         self.by_signature: dict[Any, Entry] = {}
-        self.by_types: dict[Any, Entry] = {}
+        self.repeats: Repeats[Entry] = Repeats(by_place)
         _caches.add(self)
 
     def __reduce__(self) -> Any:
         # Of a pickled function the process that reads it makes traces of its own.
-        return EntryCache, (self._function, None if self._variants is None else {})
+        return EntryCache, (self._function, None if self._variants is None else {}, self._by_place)
 
     def __len__(self) -> int:
         return len(self.by_signature)
@@ -144,8 +199,8 @@ class EntryCache:
         return self.by_signature.values()
 
     @property
-    def traces(self) -> dict[Any, tuple[ClosedJaxpr, Any]]:
-        """The traces of the function, and the structures of their results, by signature."""
+    def traces(self) -> dict[Any, Trace]:
+        """The traces of the function, by signature."""
         try:
             return _traces.setdefault(self._function, {})
         except TypeError:      # unhashable, or it cannot be referred to weakly
@@ -166,13 +221,13 @@ class EntryCache:
                 if entry.touches_refs == touches_refs]
         for key in kept[:max(len(kept) + 1 - most, 0)]:
             del self.by_signature[key]
-            self.by_types.clear()
+            self.repeats.clear()
 
     def clear(self) -> None:
         """Forgets the function's traces, too."""
         self.traces.clear()
         self.by_signature.clear()
-        self.by_types.clear()
+        self.repeats.clear()
         if self._variants is not None:
             self._variants.clear()
 

@@ -107,7 +107,7 @@ def _strong(program: ClosedJaxpr) -> ClosedJaxpr:
                                  {"new_dtype": var.aval.dtype, "weak_type": False}, [var]))
             atom = var
         outvars.append(atom)
-    return ClosedJaxpr(program.jaxpr.replace(eqns=eqns, outvars=outvars), program.consts)
+    return program.replace(eqns=eqns, outvars=outvars)
 
 
 def _encode_constant(value: Value) -> str:

@@ -21,9 +21,9 @@ from maxjax._higher_order.dynamic import MAX_SIZES
 from maxjax._higher_order.jit import jit_p
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
 from maxjax._ir.dimensions import is_dimension
-from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, Family
 from maxjax._ir.liveness import read_inputs
-from maxjax._ir.runtime import installed
+from maxjax._ir.runtime import call_of, installed
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.symbolic import scope_of, solve
 from maxjax._ir.trace import Array, aval_of, context
@@ -100,6 +100,7 @@ class Exported:
     # The program of one of JAX's files, for the sizes of a call.
     _read_module: ReadModule | None = dataclasses.field(default=None, repr=False)
     _programs: dict[Any, ClosedJaxpr] = dataclasses.field(default_factory=dict, repr=False)
+    _family: Family = dataclasses.field(default_factory=Family, repr=False)
 
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
@@ -249,7 +250,8 @@ class Exported:
             mesh = self._mesh_around(inputs)
             logical = self._logical_mesh(mesh)
             inputs, outs = self._placed(inputs, logical)
-            results = runtime.call(closed, inputs, out_shardings=outs)
+            results = runtime.call(
+                call_of(closed, "", None if outs is None else tuple(outs)), inputs)
             if logical is not mesh:
                 results = [_renamed(x, logical, mesh) for x in results]
         else:
@@ -343,7 +345,7 @@ class Exported:
         closed = self._with_sizes(sizes) if self._read_module is None else (
             self._read_module.at([aval for aval in avals if aval.dtype != dtypes.float0]))
         if scope_of([aval.shape for aval in avals]) is None:
-            closed.cache["family"] = self._programs.setdefault("family", {})  # type: ignore[arg-type]
+            closed = closed.with_facts(closed.facts._replace(family=self._family))
             while len(self._programs) >= MAX_SIZES:
                 self._programs.pop(next(k for k in self._programs if not isinstance(k, str)))
             self._programs[key] = closed

@@ -116,7 +116,7 @@ def without_rules(closed: ClosedJaxpr) -> ClosedJaxpr:
             eqn.replace(params={name: _value_without_rules(value)
                                 for name, value in eqn.params.items()}, source=None)
             if not eqn.primitive.cacheable else eqn for eqn in inlined.jaxpr.eqns]
-    return ClosedJaxpr(inlined.jaxpr.replace(eqns=eqns), inlined.consts)
+    return inlined.replace(eqns=eqns)
 
 
 def _that_hold_functions(eqn: JaxprEqn) -> ClosedJaxpr | None:

@@ -20,7 +20,7 @@ from maxjax._base.tracebacks import boundary, forget, is_boundary, shorten
 from maxjax._higher_order.cache_misses import explain
 from maxjax._higher_order.constants import hoist_tracers, warn_of_constants
 from maxjax._higher_order.dynamic import DynamicDims
-from maxjax._higher_order.entries import Entry, EntryCache, float0_as_numpy
+from maxjax._higher_order.entries import Entry, EntryCache, Trace
 from maxjax._higher_order.hi_types import (
     HiArguments,
     any_hi_value,
@@ -33,13 +33,8 @@ from maxjax._higher_order.hi_types import (
     types_of_values,
 )
 from maxjax._higher_order.jit import jit_p
-from maxjax._higher_order.jit_refs import traced_argument, used_refs
-from maxjax._higher_order.jit_sharded import (
-    Chosen,
-    Shardings,
-    constrained_results,
-    with_new_values,
-)
+from maxjax._higher_order.jit_refs import call_with_refs, traced_argument
+from maxjax._higher_order.jit_sharded import Chosen, Shardings, constrained_results
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._higher_order.shape_struct import abstract_leaf
 from maxjax._higher_order.stages import Lowered, Traced, argument_place
@@ -54,8 +49,7 @@ from maxjax._higher_order.static_arguments import (
 )
 from maxjax._higher_order.target import Target
 from maxjax._ir.evaluate import eval_jaxpr
-from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.refs import Ref, RefUse, read, write_back
+from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import StagingTrace, is_staging, trace_to_jaxpr
 from maxjax._ir.symbolic import scope_of
@@ -99,55 +93,24 @@ class PjitFunction:
         self._dynamic = dynamic
         self._target = target
         self._shardings = shardings
-        self._entries = EntryCache(function, None if dynamic is None else dynamic.variants)
-        self._simple = not static
-        self._plain = self._simple and shardings is None
+        self._entries = EntryCache(
+            function, None if dynamic is None else dynamic.variants, shardings is not None)
         self._of_arrays: PjitFunction | None = None
-        self._last_placed: tuple[object, Entry, Chosen | None] | None = None
         # Part of the pickled state under the name that JAX has for it.
         self.function_name = name
 
     @is_boundary
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
         try:
-            runtime = installed.runtime
-            at_base = context.trace is runtime
-            if self._plain and not kwargs and at_base:
-                # Arrays or numbers: no pytrees to flatten.
-                types = runtime.array_types(args)
-                if types is not None:
-                    entry = self._entries.by_types.get((types, config.trace_state()))
-                    if entry is not None:
-                        try:
-                            results = runtime.call(entry.closed, args, entry.donated)
-                        except OverflowError:      # a Python int too large: its path is named below
-                            pass
-                        else:
-                            return (results[0] if entry.is_leaf
-                                    else entry.out_tree.unflatten(results))
-            if self._shardings is not None:
-                return self._call_sharded(args, kwargs)
-            if self._simple:
-                leaves, tree = pytree.flatten((args, kwargs))
-                static: Static | None = None
-            else:
-                leaves, tree, static = split(self._static, args, kwargs)
-            if at_base:
-                avals = runtime.signature(leaves)
-                if avals is not None:
-                    entry = self._known((tree, avals, static, config.trace_state()))
-                    if entry is not None and not (entry.touches_refs or entry.gives_float0):
-                        try:
-                            results = runtime.call(entry.closed, leaves, entry.donated)
-                        except OverflowError:      # a Python int too large: its path is named below
-                            pass
-                        else:
-                            types = None if kwargs or not self._plain \
-                                else runtime.array_types(args)
-                            if types is not None:
-                                self._entries.by_types[types, config.trace_state()] = entry
-                            return entry.out_tree.unflatten(results)
-            return self._call_slowly(leaves, tree, static, args, kwargs)
+            if context.trace is installed.runtime:
+                known = self._entries.repeats.find(args, kwargs)
+                if known is not None:
+                    entry, operands = known
+                    try:
+                        return entry.finish(installed.runtime.call(entry.call, operands))
+                    except OverflowError:      # a Python int too large: its path is named below
+                        pass
+            return self._call_anew(args, kwargs)
         except FloatingPointError as found:
             try:
                 if config.debug_nans.value or config.debug_infs.value:
@@ -208,7 +171,7 @@ class PjitFunction:
             args, kwargs = taken_apart((args, kwargs))
             return types_of_values(self._on_arrays().eval_shape(*args, **kwargs))
         entry = self._trace_abstract(args, kwargs)[0]
-        structs = entry.result_structs(self._result_shardings(entry))
+        structs = entry.result_structs(entry.asked)
         return types_of_values(structs) if hi_classes else structs
 
     def _trace_abstract(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
@@ -229,20 +192,67 @@ class PjitFunction:
             return self._entry(tuple(avals), tree, static), leaves, tree, static
 
     # --- calls that are not hot ---
-    def _call_slowly(self, leaves: list[object], tree: PyTreeSpec, static: Static | None,
-                     args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
+    def _call_anew(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
+        """A call unlike those before, or one that never counts as a repetition."""
         if config.disable_jit.value:
             return self._function(*args, **kwargs)
-        if hi_classes and any_hi_value(leaves):
+        leaves, tree, static = self._flatten(args, kwargs)
+        known = self._known_entry(leaves, tree, static)
+        if known is not None:
+            with contextlib.suppress(OverflowError):      # as in __call__
+                result = known.run(leaves)
+                self._entries.repeats.keep(args, kwargs, leaves, tree, static, known)
+                return result
+        operands = None
+        with contextlib.suppress(HiArguments):
+            operands = self._operands(leaves, tree, static, bool(kwargs))
+        if operands is None:
             return self._call_on_arrays(args, kwargs)
-        runtime = installed.runtime
+        entry = self._entry(_types(operands), tree, static)
+        if entry.touches_refs:
+            results: Sequence[Any] = call_with_refs(
+                entry, operands, lambda: (self._argument_names(tree, static),
+                                          function_location(self._function)),
+                functools.partial(self._apply, entry))
+        else:
+            results = self._apply(entry, operands)
+            # Where arrays had to be moved, the next such call has to move them as well.
+            if (self._shardings is not None and not entry.captured
+                    and context.trace is installed.runtime
+                    and all(map(operator.is_, leaves, operands))):
+                self._entries.repeats.keep(args, kwargs, leaves, tree, static, entry)
+        if context.trace is installed.runtime:
+            return entry.finish(results)
+        return pytree.unflatten(entry.out_tree, results)
+
+    def _known_entry(self, leaves: Sequence[object], tree: PyTreeSpec, static: Static | None
+                     ) -> Entry | None:
+        """The entry of a call outside of transformations, if there is one for the types alone."""
+        if self._shardings is not None or context.trace is not installed.runtime:
+            return None
+        types = installed.runtime.signature(leaves)
+        entry = None if types is None else self._known((tree, types, static, config.trace_state()))
+        return None if entry is None or entry.touches_refs else entry
+
+    def _operands(self, leaves: Sequence[object], tree: PyTreeSpec, static: Static | None,
+                  has_kwargs: bool = False) -> list[Any]:
+        """The leaves as arrays, which lie as is asked for; references as they are.
+
+        Raises:
+          HiArguments: one is of a type above arrays.
+          TypeError: one is no array.
+          OverflowError: a Python int is too large.
+        """
+        if self._shardings is not None:
+            self._shardings.check_call(has_kwargs)
+        if hi_classes and any_hi_value(leaves):
+            raise HiArguments
+        places: Chosen = ([None] * len(leaves) if self._shardings is None
+                          else self._shardings.of_arguments(tree, static))
         operands: list[Any] = []
-        for position, leaf in enumerate(leaves):
-            if leaf.__class__ is Ref:
-                operands.append(leaf)
-                continue
+        for position, (leaf, place) in enumerate(zip(leaves, places, strict=True)):
             try:
-                operands.append(runtime.argument(leaf))
+                operand: Any = leaf if leaf.__class__ is Ref else installed.runtime.argument(leaf)
             except OverflowError:
                 path = self._argument_names(tree, static)[position]
                 raise OverflowError(
@@ -251,91 +261,24 @@ class PjitFunction:
                     f"{leaf}") from None
             except TypeError:
                 raise self._argument_error(leaf, position, tree, static) from None
-        at_base = context.trace is runtime
-        # Derivative rules that run later need the references themselves: where derivatives may be
-        # taken, each reference has an entry of its own.
-        avals = tuple([x if x.__class__ is Ref and not at_base else x.aval for x in operands])
-        entry = self._entry(avals, tree, static)
-        if entry.closed.refs or any(x.__class__ is Ref for x in operands):
-            return self._call_with_refs(entry, operands, tree, static)
-        if self._inline and isinstance(context.trace, StagingTrace):
-            results: Sequence[Any] = eval_jaxpr(
-                entry.closed.jaxpr, entry.closed.consts, *entry.captured, *operands)
-        elif context.trace is installed.runtime and not any(
-                isinstance(x, Tracer) for x in entry.captured):
-            entry.warn_of_donations()
-            results = runtime.call(entry.closed, leaves, entry.donated)
-            if entry.gives_float0:
-                results = float0_as_numpy(results)
-        else:
-            results = jit_p.bind(
-                *entry.captured, *operands, jaxpr=entry.closed, name=self.function_name)
-        return pytree.unflatten(entry.out_tree, results)
+            if place is not None:
+                operand = self._shardings.placed(      # type: ignore[union-attr]
+                    leaf, operand, place,
+                    lambda n=position: self._argument_names(tree, static)[n])  # type: ignore[misc]
+            operands.append(operand)
+        return operands
 
-    def _call_with_refs(self, entry: Entry, operands: list[Value | Ref], tree: PyTreeSpec,
-                        static: Static | None, outs: Chosen | None = None) -> Any:
-        """Calls with the values of references as further arguments, and writes the new ones.
-
-        ``outs`` are the shardings asked for the function's own results.
-        """
-        runtime = installed.runtime
-        at_base = context.trace is runtime
-        closed = entry.closed
-        refs = used_refs(closed.refs, operands, lambda: (
-            self._argument_names(tree, static), function_location(self._function)))
-        arguments = [*(x for x in operands if x.__class__ is not Ref), *map(read, refs)]
-        if self._inline and isinstance(context.trace, StagingTrace):
-            results: Sequence[Any] = eval_jaxpr(
-                closed.jaxpr, closed.consts, *entry.captured, *arguments)
-        elif at_base and not any(isinstance(x, Tracer) for x in (*entry.captured, *arguments)):
-            entry.warn_of_donations()
-            results = runtime.call(closed, arguments, entry.donated,
-                                   out_shardings=with_new_values(outs, closed))
-        else:
-            results = jit_p.bind(*entry.captured, *arguments, jaxpr=closed, name=self.function_name)
-            asked = with_new_values(outs, closed)
-            if asked is not None:
-                results = constrained_results(results, asked)
-        uses = [RefUse(ref, use.operation) for ref, use in zip(refs, closed.refs, strict=True)]
-        return pytree.unflatten(entry.out_tree, write_back(uses, results))
-
-    def _call_sharded(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Any:
-        """Calls with the shardings that arguments and results are asked to have."""
-        known = self._last_placed
-        runtime = installed.runtime
-        found = None
-        if not kwargs and self._simple and context.trace is runtime:
-            found = runtime.placed_types(args), config.trace_state()
-            if known is not None and found == known[0]:
-                _, entry, outs = known
-                results = runtime.call(entry.closed, args, entry.donated, out_shardings=outs)
-                return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
-        if config.disable_jit.value:
-            return self._function(*args, **kwargs)
-        prepared = None
-        with contextlib.suppress(HiArguments):
-            prepared = self._prepared(args, kwargs)
-        if prepared is None:
-            return self._call_on_arrays(args, kwargs)
-        operands, entry, outs, tree, static = prepared
-        if entry.closed.refs or any(x.__class__ is Ref for x in operands):
-            return self._call_with_refs(entry, operands, tree, static, outs)
-        if context.trace is installed.runtime and not [
-                x for x in (*entry.captured, *operands) if isinstance(x, Tracer)]:
-            entry.warn_of_donations()
-            results = runtime.call(entry.closed, operands, entry.donated, out_shardings=outs)
-            if (found is not None and found[0] is not None and not entry.captured
-                    and self._shardings is not None and self._shardings.out_layouts is None
-                    and len(args) == len(operands) and all(map(operator.is_, args, operands))):
-                # Nothing had to be moved: the next such call runs at once.
-                self._last_placed = found, entry, outs
-        else:
-            results = constrained_results(
-                jit_p.bind(*entry.captured, *operands, jaxpr=entry.closed,
-                           name=self.function_name), outs)
-        if self._shardings is not None and self._shardings.out_layouts is not None:
-            results = self._shardings.laid_out(entry, results)
-        return entry.out_tree.unflatten(results)
+    def _apply(self, entry: Entry, operands: Sequence[Value]) -> Sequence[Any]:
+        """The results of an entry's program: it runs, or is written into the program around it."""
+        given = [*entry.captured, *operands]
+        if context.trace is installed.runtime and not any(isinstance(x, Tracer) for x in given):
+            entry.check_use()
+            return installed.runtime.call(entry.call, operands)
+        if self._inline and self._shardings is None and isinstance(context.trace, StagingTrace):
+            return eval_jaxpr(entry.closed.jaxpr, entry.closed.consts, *given)
+        results = jit_p.bind(*given, jaxpr=entry.closed, name=self.function_name)
+        asked = entry.call.asked
+        return results if asked is None else constrained_results(results, asked)
 
     # --- values of types above arrays ---
     def _on_arrays(self) -> PjitFunction:
@@ -354,23 +297,11 @@ class PjitFunction:
         return put_together(self._on_arrays()(*args, **kwargs))
 
     def _prepared(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
-            list[Any], Entry, Any, PyTreeSpec, Static | None]:
-        """The operands with the shardings asked for, the entry, the shardings asked for the
-        results (None where nothing is), the operands' tree, and the static arguments."""
-        if self._shardings is None:
-            leaves, tree, static = self._flatten(args, kwargs)
-            operands = [installed.runtime.argument(leaf) for leaf in leaves]
-        else:
-            operands, tree, static = self._shardings.operands(self, args, kwargs)
-        at_base = context.trace is installed.runtime
-        # As in _call_slowly.
-        avals = tuple([x if x.__class__ is Ref and not at_base else x.aval for x in operands])
-        entry = self._entry(avals, tree, static)
-        return operands, entry, self._result_shardings(entry), tree, static
-
-    def _result_shardings(self, entry: Entry) -> Chosen | None:
-        """What ``out_shardings`` or ``device`` asks for."""
-        return None if self._shardings is None else self._shardings.of_results(entry)
+            list[Any], Entry]:
+        """The operands with the shardings asked for, and the entry."""
+        leaves, tree, static = self._flatten(args, kwargs)
+        operands = self._operands(leaves, tree, static, bool(kwargs))
+        return operands, self._entry(_types(operands), tree, static)
 
     def _argument_names(self, tree: PyTreeSpec, static: Static | None) -> list[str]:
         return argument_names(self._function, tree, dynamic_positions(tree, static))
@@ -426,7 +357,7 @@ class PjitFunction:
             types, tree, static, dynamic_positions(tree, static),
             lambda: self._argument_names(tree, static),
             lambda types: self._trace(types, tree, static, with_refs=False),
-            lambda closed, out_tree: self._made_entry(closed, out_tree, [], avals, tree, static))
+            lambda trace: self._made_entry(trace, avals, tree, static))
 
     def _trace_shared(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec,
                       static: Static | None) -> Entry:
@@ -436,18 +367,17 @@ class PjitFunction:
         traces = self._entries.traces
         known = traces.get(key)
         if known is not None:
-            closed, out_tree = known
-            return self._made_entry(closed, out_tree, [], avals, tree, static)
+            return self._made_entry(known, avals, tree, static)
         if config.explain_cache_misses.value:
             # A copy: other threads add to the traces.
             explain(self._function, key, tuple(traces.copy()), self._argument_names(tree, static))
-        entry = self._trace(avals, tree, static)
-        if not entry.captured and not entry.closed.refs:
-            traces[key] = entry.traced, entry.out_tree
-        return entry
+        trace = self._trace(avals, tree, static)
+        if not trace.captured and not trace.closed.refs:
+            traces[key] = trace
+        return self._made_entry(trace, avals, tree, static)
 
     def _trace(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec, static: Static | None,
-               with_refs: bool = True) -> Entry:
+               with_refs: bool = True) -> Trace:
         function = self._function
         location = function_location(function)
         weakref.ref(function)      # a TypeError of what cannot be referred to weakly, as in JAX
@@ -479,9 +409,8 @@ class PjitFunction:
         spans.add(f"trace {self.function_name}", "trace", started)
         monitoring.record_phase("/jax/core/compile/jaxpr_trace_duration", since, time.time(),
                                 fun_name=self.function_name)
-        closed.cache["name"] = self.function_name
-        closed.cache["qualname"] = self.__qualname__
-        closed.cache["argument names"] = names
+        closed = closed.with_facts(closed.facts._replace(
+            name=self.function_name, qualname=self.__qualname__, argument_names=names))
         if config.log_compiles.value:
             logger.warning("Finished tracing %s for jit in %.9f sec", self.function_name,
                            time.perf_counter() - start)
@@ -489,21 +418,19 @@ class PjitFunction:
                            self.function_name, tuple(avals))
         if context.trace is installed.runtime:
             warn_of_constants(closed.consts)
-        return self._made_entry(
-            closed, pytree.canonical(out_tree), captured, avals, tree, static)
+        return Trace(closed, pytree.canonical(out_tree), captured)
 
-    def _made_entry(self, closed: ClosedJaxpr, out_tree: PyTreeSpec, captured: list[Value],
-                    avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec, static: Static | None
-                    ) -> Entry:
+    def _made_entry(self, trace: Trace, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec,
+                    static: Static | None) -> Entry:
         """The entry of a trace, with the numbers of the donated arrays among its inputs."""
         donated: tuple[int, ...] = ()
         arrays = [n for n, aval in enumerate(avals) if isinstance(aval, ShapedArray)]
-        if self._donated and not captured:
+        if self._donated and not trace.captured:
             donated = self._donated.leaves(tree, static)
             if len(arrays) < len(avals):
                 donated = tuple(arrays.index(n) for n in donated if n in arrays)
-        return Entry(closed, out_tree, captured, donated, self._keep_unused,
-                     bool(closed.refs) or len(arrays) < len(avals))
+        return Entry(trace, donated, self._keep_unused,
+                     bool(trace.closed.refs) or len(arrays) < len(avals), self._shardings)
 
     def _lookup(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> Entry:
         """The entry of these arguments' signature, which is traced if it is new."""
@@ -516,9 +443,9 @@ class PjitFunction:
     def _flatten(self, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]) -> tuple[
             list[Any], Any, Static | None]:
         """Leaves and tree of the dynamic arguments, and the static ones."""
-        if self._simple:
-            return (*pytree.flatten((args, kwargs)), None)
-        return split(self._static, args, kwargs)
+        if self._static:
+            return split(self._static, args, kwargs)
+        return (*pytree.flatten((args, kwargs)), None)
 
     def clear_cache(self) -> None:
         """Drops all traces."""
@@ -526,6 +453,13 @@ class PjitFunction:
 
     def _cache_size(self) -> int:
         return len(self._entries)
+
+
+def _types(operands: Sequence[Array | Ref]) -> tuple[Any, ...]:
+    """Types of operands. Derivative rules that run later need the references themselves: where
+    derivatives may be taken, each reference has an entry of its own."""
+    at_base = context.trace is installed.runtime
+    return tuple([x if isinstance(x, Ref) and not at_base else x.aval for x in operands])
 
 
 def jitted(function: Function, *, static_argnames: Sequence[str] = ()) -> Function:

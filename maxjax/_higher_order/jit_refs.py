@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maxjax._base import pytree
 from maxjax._base.pytree import PyTree
-from maxjax._ir.refs import AbstractRef, Ref, RefUse, argument_ref, both_ways, check_distinct
+from maxjax._ir.refs import (
+    AbstractRef,
+    Ref,
+    RefUse,
+    argument_ref,
+    both_ways,
+    check_distinct,
+    read,
+    write_back,
+)
+from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Value
+
+if TYPE_CHECKING:
+    from maxjax._higher_order.entries import Entry
 
 
 def traced_argument(aval: ShapedArray | Ref, position: int, name: str) -> Ref | None:
@@ -43,6 +57,27 @@ def used_refs(uses: Sequence[RefUse], operands: Sequence[Any],
                     raise both_ways(x, location, "jit", all_names[position])
     return [use.ref if use.ref._argument is None else operands[use.ref._argument.position]
             for use in uses]
+
+
+def call_with_refs(entry: Entry, operands: Sequence[Value],
+                   names: Callable[[], tuple[list[str], str]],
+                   apply: Callable[[Sequence[Value]], Sequence[Array]]) -> list[Any]:
+    """A function's own results, of a call with the values of references as further arguments; the
+    new ones are written.
+
+    Args:
+      operands: those of the call, references among them.
+      names: those of the arguments and of the function, for messages.
+      apply: gives the program's results.
+
+    Raises:
+      ValueError: a reference is passed twice, or is passed and closed over.
+    """
+    uses = entry.closed.refs
+    refs = used_refs(uses, operands, names)
+    results = apply([*(x for x in operands if x.__class__ is not Ref), *map(read, refs)])
+    return write_back(
+        [RefUse(ref, use.operation) for ref, use in zip(refs, uses, strict=True)], results)
 
 
 def returned_ref(ref: Ref, location: str, kind: str, position: int, tree: PyTree) -> ValueError:

@@ -15,19 +15,17 @@ from maxjax._base.meshes import UNCONSTRAINED, PartitionSpec, around
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
 from maxjax._higher_order.constraints import constrained, named, resharded
-from maxjax._higher_order.entries import Entry
-from maxjax._higher_order.hi_types import HiArguments, any_hi_value, hi_classes
 from maxjax._higher_order.static_arguments import Static, dynamic_positions
 from maxjax._higher_order.target import refuse_mesh
-from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.refs import Ref, read
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer, context
+from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p
 
 if TYPE_CHECKING:
-    from maxjax._higher_order.jit_function import PjitFunction
+    pass
 
 Chosen = Sequence[Sharding | None]
 
@@ -129,46 +127,40 @@ class Shardings:
         """Whether arguments are put where the function runs, wherever they are."""
         return self._device is not None
 
-    def operands(self, jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict[str, PyTree]
-                 ) -> tuple[list[Any], Any, Static | None]:
-        """A call's leaves with the shardings asked for, their tree, and the static arguments.
-
-        Raises:
-          HiArguments: a leaf is of a type above arrays.
+    def check_call(self, has_kwargs: bool) -> None:
         """
-        if kwargs and self._in_shardings not in (UNSPECIFIED, None):
+        Raises:
+          ValueError: keyword arguments have no shardings.
+          NotImplementedError: a mesh is set around a function that runs on one device.
+        """
+        if has_kwargs and self._in_shardings not in (UNSPECIFIED, None):
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
         if self._device is not None:
             refuse_mesh()
-        leaves, tree, static = jitted._flatten(args, kwargs)
-        if hi_classes and any_hi_value(leaves):
-            raise HiArguments
+
+    def placed(self, leaf: object, value: Array, sharding: Sharding, name: Callable[[], str]
+               ) -> Any:
+        """A leaf of the arguments, which is ``value`` as an array, with the sharding asked for.
+
+        Args:
+          name: that of the argument, for messages.
+
+        Raises:
+          ValueError: it lies elsewhere, or cannot have that sharding.
+        """
         at_base = context.trace is installed.runtime
-        operands: list[Any] = []
-        for position, (leaf, sharding) in enumerate(zip(
-                leaves, self.of_arguments(tree, static), strict=True)):
-            if leaf.__class__ is Ref:
-                if sharding is not None and at_base:
-                    _check_reference(leaf, sharding)      # type: ignore[arg-type]
-                operands.append(leaf)
-                continue
-            try:
-                value = installed.runtime.argument(leaf)
-            except TypeError:
-                raise jitted._argument_error(leaf, position, tree, static) from None
-            if sharding is not None:
-                if self._device is not None:
-                    value = _moved(value, sharding)
-                elif at_base and not isinstance(value, Tracer):
-                    if isinstance(leaf, np.ndarray) and not (
-                            sharding.is_fully_addressable or sharding.is_fully_replicated):
-                        raise ValueError(_HOST_INPUT + value.aval.str_short())
-                    value = _placed(value, sharding, lambda n=position:      # type: ignore[misc]
-                                    jitted._argument_names(tree, static)[n])
-                else:
-                    value = _constrained(value, sharding)
-            operands.append(value)
-        return operands, tree, static
+        if isinstance(leaf, Ref):
+            if at_base:
+                _check_reference(leaf, sharding)
+            return leaf
+        if self._device is not None:
+            return _moved(value, sharding)
+        if not at_base or isinstance(value, Tracer):
+            return _constrained(value, sharding)
+        if isinstance(leaf, np.ndarray) and not (
+                sharding.is_fully_addressable or sharding.is_fully_replicated):
+            raise ValueError(_HOST_INPUT + value.aval.str_short())
+        return _placed(value, sharding, name)
 
     def of_arguments(self, tree: PyTreeSpec, static: Static | None) -> Chosen:
         """The sharding of each leaf of the arguments; None: left open."""
@@ -191,28 +183,21 @@ class Shardings:
         return pytree.map(lambda leaf: PartitionSpec() if leaf is None else leaf, given,
                           is_leaf=_is_leaf)
 
-    def of_results(self, entry: Entry) -> Chosen:
+    def of_results(self, avals: Sequence[ShapedArray], tree: PyTreeSpec) -> Chosen:
         """The sharding of each result, checked."""
         if self._device is not None:
-            return [self._device] * entry.out_tree.num_leaves
-        key = ("out", entry, config.trace_state())
-        known = self._chosen.get(key)
-        if known is None:
-            asked = self._replicated(self._out_shardings)
-            if asked is None or asked is UNSPECIFIED:
-                return [None] * entry.out_tree.num_leaves
-            whole = pytree.numbered(entry.out_tree)
-            known = _resolved(_prefix(asked, whole, "pjit out_shardings"),
-                              self.caller, "out_shardings")
-            paths = pytree.flatten_with_path(whole)[0]
-            own = entry.closed.out_avals[:len(paths)]      # the others are references' new values
-            for path, sharding, aval in zip(paths, known, own, strict=True):
-                if sharding is not None:
-                    check_shape(sharding, aval.shape, "pjit outputs with pytree key path result"
-                                + pytree.path_string(path))
-            _same_devices(known)
-            self._chosen[key] = known
-        return known
+            return [self._device] * len(avals)
+        asked = self._replicated(self._out_shardings)
+        if asked is None or asked is UNSPECIFIED:
+            return [None] * len(avals)
+        whole = pytree.numbered(tree)
+        found = _resolved(_prefix(asked, whole, "pjit out_shardings"), self.caller, "out_shardings")
+        for path, sharding, aval in zip(
+                pytree.flatten_with_path(whole)[0], found, avals, strict=True):
+            if sharding is not None:
+                check_shape(sharding, aval.shape, "pjit outputs with pytree key path result"
+                            + pytree.path_string(path))
+        return found
 
     def layouts_of_arguments(self, tree: PyTreeSpec, static: Static | None) -> list[Any]:
         """The layout asked for each leaf of the arguments, or None."""
@@ -220,30 +205,19 @@ class Shardings:
             return [None] * tree.num_leaves
         return _argument_shardings(self.in_layouts, tree, static)
 
-    def layouts_of_results(self, entry: Entry) -> list[Any]:
-        """The layout asked for each result, checked, or None."""
+    def layouts_of_results(self, avals: Sequence[ShapedArray], tree: PyTreeSpec
+                           ) -> list[Any] | None:
+        """The layout asked for each result, checked, or None; None if there is none at all."""
         if self.out_layouts is None:
-            return [None] * entry.out_tree.num_leaves
-        whole = pytree.numbered(entry.out_tree)
+            return None
+        whole = pytree.numbered(tree)
         found = _prefix(self.out_layouts, whole, "pjit out_shardings")
-        paths = pytree.flatten_with_path(whole)[0]
-        for path, layout, aval in zip(paths, found, entry.closed.out_avals, strict=False):
+        for path, layout, aval in zip(
+                pytree.flatten_with_path(whole)[0], found, avals, strict=True):
             if layout is not None:
                 check_layout(layout, aval.shape, "jit outputs with pytree key path result"
                              + pytree.path_string(path))
         return found
-
-    def laid_out(self, entry: Entry, results: Sequence[Array]) -> Sequence[Any]:
-        """A call's results in the layouts asked for, which within programs are only checked."""
-        layouts = self.layouts_of_results(entry)
-        return [result if layout is None or isinstance(result, Tracer) else
-                installed.runtime.lay_out(result, layout)
-                for result, layout in zip(results, layouts, strict=True)]
-
-
-def with_new_values(outs: Chosen | None, closed: ClosedJaxpr) -> Chosen | None:
-    """The shardings asked for results, followed by those of references' new values: left open."""
-    return None if outs is None else [*outs, *[None] * (len(closed.out_avals) - len(outs))]
 
 
 def constrained_results(results: Sequence[Value], shardings: Chosen) -> list[Any]:
@@ -347,7 +321,7 @@ def _resolved(given: Sequence[object], caller: str, name: str) -> Chosen:
         raise DuplicateSpecError(str(error).replace("NamedSharding spec", name)) from None
 
 
-def _same_devices(shardings: Chosen) -> None:
+def check_devices(shardings: Chosen) -> None:
     """Raises ValueError where results are to be on different devices."""
     first: Any = None
     for sharding in shardings:

@@ -25,18 +25,17 @@ from maxjax._higher_order.cost_analysis import (
     temporary_bytes,
 )
 from maxjax._higher_order.entries import Entry
-from maxjax._higher_order.jit_refs import used_refs
-from maxjax._higher_order.jit_sharded import with_new_values
+from maxjax._higher_order.jit_refs import call_with_refs
+from maxjax._higher_order.repeats import Repeats
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct, shape_structs
 from maxjax._higher_order.static_arguments import Static
 from maxjax._higher_order.target import check_options
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.liveness import read_inputs
-from maxjax._ir.refs import AbstractRef, Ref, RefUse, read, write_back
+from maxjax._ir.refs import AbstractRef, Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Tracer, tracer_class
 from maxjax._ir.types import ShapedArray
-from maxjax._ir.typing import Value
 from maxjax._primitives.sharding import type_on
 from maxjax._transforms.simplify import simplify
 
@@ -93,7 +92,7 @@ class Stage:
     def args_info(self) -> Any:
         """Type and donation of each argument, as a pytree ``(args, kwargs)``."""
         return pytree.unflatten(self._tree, [
-            ArgInfo(aval, position in self._entry.donated)
+            ArgInfo(aval, position in self._entry.call.donated)
             for position, aval in enumerate(self._argument_avals())])
 
     @property
@@ -110,9 +109,7 @@ class Stage:
             for struct, sharding in zip(structs, self._result_shardings(), strict=True)])
 
     def _result_shardings(self) -> Sequence[Any]:
-        with meshes.within(self._meshes):
-            asked = self._jitted._result_shardings(self._entry)
-        return [None] * len(self._own_results()) if asked is None else asked
+        return self._entry.asked or [None] * len(self._own_results())
 
     def _own_results(self) -> list[ShapedArray]:
         """The types of the function's results, without the new values of references."""
@@ -121,7 +118,7 @@ class Stage:
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
-        return self._entry.donated
+        return self._entry.call.donated
 
     def _argument_avals(self) -> list[ShapedArray]:
         return [aval.inner_aval if isinstance(aval, AbstractRef) else aval for aval in self._types]
@@ -151,7 +148,7 @@ class Traced(Stage):
     def lower(self, *, lowering_platforms: Iterable[str] | None = None,
               _private_parameters: object = None) -> Lowered:
         """The program that would be compiled."""
-        self._entry.warn_of_donations()
+        self._entry.check_use()
         with meshes.within(self._meshes):
             return Lowered(self._jitted, self._entry, self._tree, self._static, self._places,
                            self._types)
@@ -216,7 +213,6 @@ class Lowered(Stage):
             return self._compiled()
 
     def _compiled(self) -> Compiled:
-        outs = self._jitted._result_shardings(self._entry)
         # The values of references follow the arguments, and their new ones the results.
         arrays = [n for n, aval in enumerate(self._types) if not isinstance(aval, AbstractRef)]
         uses = self._entry.closed.refs
@@ -224,11 +220,10 @@ class Lowered(Stage):
         positions = [*arrays, *(None if use.ref._argument is None else use.ref._argument.position
                                 for use in uses)]
         ins, found = installed.runtime.compile(
-            self._entry.closed,
-            [*[None] * ahead, *(None if n is None else self._places[n] for n in positions)],
-            with_new_values(outs, self._entry.closed), self._entry.donated)
+            self._entry.call,
+            [*[None] * ahead, *(None if n is None else self._places[n] for n in positions)])
         places = dict(zip(positions, ins[ahead:], strict=True))
-        return Compiled(self, outs, [places.get(n) for n in range(len(self._types))],
+        return Compiled(self, [places.get(n) for n in range(len(self._types))],
                         found[:len(self._own_results())])
 
 
@@ -252,16 +247,13 @@ class Compiled(Stage):
     """A compiled function; takes arguments of exactly the types and shardings that it was compiled
     for."""
 
-    def __init__(self, lowered: Lowered, outs: Sequence[Sharding | None] | None,
-                 ins: Sequence[Sharding | None], found: Sequence[Sharding]):
+    def __init__(self, lowered: Lowered, ins: Sequence[Sharding | None],
+                 found: Sequence[Sharding]):
         super().__init__(lowered._jitted, lowered._entry, lowered._tree, lowered._static, ins,
                          lowered._types)
-        self._asked = outs
         self._out_shardings = found
-        # The last call's arguments, if none had to be moved: as leaves, and where they were no
-        # pytrees.
-        self._last: object = None
-        self._last_flat: object = None
+        # Calls with arguments that are where the program wants them.
+        self._repeats: Repeats[Entry] = Repeats(by_place=True)
 
     def _result_shardings(self) -> Sequence[Any]:
         return self._out_shardings
@@ -307,9 +299,7 @@ class Compiled(Stage):
 
     def _axes_of_results(self) -> list[Any]:
         """For each result the order of axes that was asked for, from the outermost; None: none."""
-        shardings = self._jitted._shardings
-        layouts = ([None] * len(self._own_results()) if shardings is None else
-                   shardings.layouts_of_results(self._entry))
+        layouts = self._entry.layouts or [None] * len(self._own_results())
         return [layout and layout.major_to_minor for layout in layouts]
 
     def __call__(self, *args: PyTree, **kwargs: PyTree) -> Any:
@@ -319,13 +309,14 @@ class Compiled(Stage):
           TypeError: the arguments' structure or types differ, or they are tracers.
           ValueError: an argument was put elsewhere.
         """
+        known = self._repeats.find(args, kwargs)
+        if known is not None:
+            entry, operands = known
+            return entry.finish(installed.runtime.call(entry.call, operands))
         if config.disable_jit.value:
             raise ValueError("Disable jit is not supported in the AOT path since the function is "
                              f"not available for (jit({self._jitted.function_name}))")
         if meshes.around() is self._meshes:
-            if self._last_flat is not None and not kwargs and self._last_flat == (
-                    installed.runtime.placed_types(args), config.trace_state()):
-                return self._results(args)
             return self._run(args, kwargs)
         with meshes.within(self._meshes):
             return self._run(args, kwargs)
@@ -336,12 +327,13 @@ class Compiled(Stage):
         leaves, tree = pytree.flatten((args, kwargs))
         if tree != self._tree:
             raise TypeError(tree_message(self._tree, tree))
-        if self._entry.closed.refs or any(isinstance(aval, AbstractRef) for aval in self._types):
-            return self._call_with_refs(leaves)
-        runtime = installed.runtime
-        found = runtime.placed_types(leaves), config.trace_state()
-        if found[0] is not None and found == self._last:
-            return self._results(leaves)
+        entry, runtime = self._entry, installed.runtime
+        if entry.touches_refs:
+            self._check_types([leaf.aval if isinstance(leaf, Ref) else runtime.argument(leaf).aval
+                               for leaf in leaves])
+            return pytree.unflatten(entry.out_tree, call_with_refs(
+                entry, self._placed(leaves), self._names,
+                lambda operands: runtime.call(entry.call, operands)))
         avals = runtime.signature(leaves)
         if avals is None:
             for leaf in leaves:
@@ -353,37 +345,14 @@ class Compiled(Stage):
             avals = tuple(runtime.argument(leaf).aval for leaf in leaves)
         self._check_types(avals)
         placed = self._placed(leaves)
-        if found[0] is not None and all(map(operator.is_, placed, leaves)):
-            self._last = found
-            is_flat = not kwargs and len(args) == len(leaves) and all(
-                map(operator.is_, args, leaves))
-            self._last_flat = found if is_flat else None
-        return self._results(placed)
+        result = entry.run(placed)
+        if all(map(operator.is_, placed, leaves)):
+            self._repeats.keep(args, kwargs, leaves, tree, None, entry)
+        return result
 
-    def _results(self, operands: Sequence[Value]) -> Any:
-        """What the program gives for operands that are on the devices where it wants them."""
-        entry = self._entry
-        results: Sequence[Any] = installed.runtime.call(
-            entry.closed, operands, entry.donated, out_shardings=self._asked)
-        if self._jitted._shardings is not None and (
-                self._jitted._shardings.out_layouts is not None):
-            results = self._jitted._shardings.laid_out(entry, results)
-        return results[0] if entry.is_leaf else entry.out_tree.unflatten(results)
-
-    def _call_with_refs(self, leaves: Sequence[Value | Ref]) -> Any:
-        """Calls with the values of references as further arguments, and writes the new ones."""
-        closed = self._entry.closed
-        self._check_types([leaf.aval if isinstance(leaf, Ref)
-                           else installed.runtime.argument(leaf).aval for leaf in leaves])
-        refs = used_refs(closed.refs, leaves, lambda: (
-            self._jitted._argument_names(self._tree, self._static),
-            function_location(self._jitted._function)))
-        arguments = [*(x for x in self._placed(leaves) if not isinstance(x, Ref)),
-                     *map(read, refs)]
-        results = installed.runtime.call(closed, arguments, self._entry.donated,
-                                         out_shardings=with_new_values(self._asked, closed))
-        uses = [RefUse(ref, use.operation) for ref, use in zip(refs, closed.refs, strict=True)]
-        return pytree.unflatten(self._entry.out_tree, write_back(uses, results))
+    def _names(self) -> tuple[list[str], str]:
+        return (self._jitted._argument_names(self._tree, self._static),
+                function_location(self._jitted._function))
 
     def _check_types(self, avals: Sequence[ShapedArray | AbstractRef]) -> None:
         if any(isinstance(a, AbstractRef) != isinstance(b, AbstractRef)
@@ -440,7 +409,7 @@ class Compiled(Stage):
         return CompiledMemoryStats(
             argument_size_in_bytes=argument_bytes(program),
             output_size_in_bytes=result_bytes(self._entry.closed.out_avals),
-            alias_size_in_bytes=sum(avals[number].nbytes for number in self._entry.donated),
+            alias_size_in_bytes=sum(avals[number].nbytes for number in self._entry.call.donated),
             temp_size_in_bytes=temporary_bytes(program))
 
     def runtime_executable(self) -> Any:

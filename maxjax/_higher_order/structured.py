@@ -261,7 +261,7 @@ class Batched:
                 break
             wanted = results
         given, deciding = iter(pairs), iter(decisions)
-        self.jaxprs = [next(deciding if body.decides else given)[0].with_facts(body.jaxpr.facts)
+        self.jaxprs = [_like(next(deciding if body.decides else given)[0], body.jaxpr)
                        for body in flow.bodies]
         self.out_axes: list[int | None] = [
             (1 if flow.is_loop and number >= count else 0) if flag else None
@@ -278,3 +278,9 @@ class Batched:
             if axis is not None:
                 result[number] = move_axis(values[number], axis, 1)
         return result
+
+
+def _like(batched: ClosedJaxpr, body: ClosedJaxpr) -> ClosedJaxpr:
+    """A batched body with the fact that still holds of it."""
+    return batched.with_facts(batched.facts._replace(
+        is_batched_predicate=body.facts.is_batched_predicate))

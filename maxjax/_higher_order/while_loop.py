@@ -46,7 +46,7 @@ from maxjax._ir.costs import ALONE
 from maxjax._ir.effects import io_effect, ordered_io_effect
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, derived
+from maxjax._ir.jaxpr import ClosedJaxpr, Facts, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import RefsTouched, read_all
 from maxjax._ir.rule_groups import Derivative
@@ -177,10 +177,6 @@ def _batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
     return results[1:], batched.out_axes
 
 
-# Of a predicate: ``vmap`` made it.
-_BATCHED = frozenset({"batched predicate"})
-
-
 @derived
 def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
                         body_nconsts: int) -> tuple[ClosedJaxpr, ClosedJaxpr]:
@@ -200,13 +196,13 @@ def _until_all_are_done(body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int,
     any_going = trace_to_jaxpr(
         lambda going, *carry: [reduce_or_p.bind(going, axes=(0,))], [going_aval, *carries])
     consts = [*cond.in_avals[:cond_nconsts], *body.in_avals[:body_nconsts]]
-    return any_going.with_facts(_BATCHED), trace_to_jaxpr(
+    return any_going.with_facts(Facts(is_batched_predicate=True)), trace_to_jaxpr(
         step, [*consts, going_aval, *carries], body.jaxpr.debug_info)
 
 
 def is_batched(predicate: ClosedJaxpr) -> bool:
     """Whether ``vmap`` made this predicate from those of the elements' loops."""
-    return _BATCHED <= predicate.facts
+    return predicate.facts.is_batched_predicate
 
 
 def _over(mask: Array, shape: tuple[int, ...]) -> Any:

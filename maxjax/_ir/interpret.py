@@ -52,71 +52,95 @@ def source_of(jaxpr: Jaxpr, namespace: dict[str, object],
     Args:
       donated: the inputs, after the constants, whose memory results may take.
     """
-    names: dict[Var, str] = {}
-    namespace.update(_SCALAR_TYPES)
-
-    def name(var: Var) -> str:
-        return names.setdefault(var, f"v{len(names)}")
-
-    def read(atom: Atom) -> str:
-        if isinstance(atom, Literal):
-            key = f"c{len(namespace)}"
-            namespace[key] = atom.val
-            return key
-        return name(atom)
-
-    parameters = [name(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
-    last = last_uses(jaxpr)
-    given = {jaxpr.invars[position] for position in donated}
-    kept = {*jaxpr.constvars, *jaxpr.invars} - given
-    # What is overwritten however small it is; and what functions of NumPy's have made, which give
-    # arrays of their own, no views.
-    chain: set[Atom] = {*given}
-    fresh: set[Atom] = set()
-    reads: Counter[Atom] = Counter(atom for eqn in jaxpr.eqns for atom in {*variables(eqn.invars)})
-    if donated:
-        lines = ["def program(values):", f"    {', '.join(parameters)}, = values",
-                 "    values.clear()"]
-        namespace["is_alone"] = is_alone
-    else:
-        lines = [f"def program({', '.join(parameters)}):"]
+    writer = _Writer(jaxpr, namespace, donated)
     for position, eqn in enumerate(jaxpr.eqns):
+        writer.write(position, eqn)
+    writer.lines.append(f"    return [{', '.join(map(writer.read, jaxpr.outvars))}]")
+    return "\n".join(writer.lines)
+
+
+class _Writer:
+    """The lines of a program, which ``source_of`` describes."""
+
+    def __init__(self, jaxpr: Jaxpr, namespace: dict[str, object], donated: Collection[int]):
+        self._names: dict[Var, str] = {}
+        self._namespace = namespace
+        namespace.update(_SCALAR_TYPES)
+        parameters = [self._name(var) for var in (*jaxpr.constvars, *jaxpr.invars)]
+        self._last = last_uses(jaxpr)
+        self._given = {jaxpr.invars[position] for position in donated}
+        self._kept = {*jaxpr.constvars, *jaxpr.invars} - self._given
+        # What is overwritten however small it is; and what functions of NumPy's have made, which
+        # give arrays of their own, no views.
+        self._chain: set[Atom] = {*self._given}
+        self._fresh: set[Atom] = set()
+        self._reads: Counter[Atom] = Counter(
+            atom for eqn in jaxpr.eqns for atom in {*variables(eqn.invars)})
+        if donated:
+            self.lines = ["def program(values):", f"    {', '.join(parameters)}, = values",
+                          "    values.clear()"]
+            namespace["is_alone"] = is_alone
+        else:
+            self.lines = [f"def program({', '.join(parameters)}):"]
+
+    def _name(self, var: Var) -> str:
+        return self._names.setdefault(var, f"v{len(self._names)}")
+
+    def read(self, atom: Atom, as_array: bool = False) -> str:
+        """The name of a value; a literal is an array where a function of NumPy's takes it, which
+        then takes less time."""
+        if not isinstance(atom, Literal):
+            return self._name(atom)
+        key = f"c{len(self._namespace)}"
+        self._namespace[key] = np.asarray(atom.val, atom.aval.dtype) if as_array else atom.val
+        return key
+
+    def write(self, position: int, eqn: JaxprEqn) -> None:
+        """The lines of an equation."""
         run = runner(eqn)
-        operands = list(map(read, eqn.invars))
+        operands = list(map(self.read, eqn.invars))
         expression = _expression(eqn, run, operands)
         taken = None
         if expression is None:
-            taken = _overwritten(eqn, run, [
-                atom for atom in eqn.invars if last.get(atom) == position and atom not in kept
-                and (atom in chain or atom.aval.nbytes > _FREE_BYTES)]) if donated else None
+            if isinstance(run, np.ufunc) and any(atom.aval.shape for atom in eqn.invars):
+                operands = [self.read(atom, as_array=True) for atom in eqn.invars]
+            taken = self._taken(position, eqn, run) if self._given else None
             if taken is not None:
-                chain.update(eqn.outvars)
-                # On a line of its own: as an operand it would be referred to once more.
-                test = f"is_alone({read(taken)})" if reads[taken] > 1 else (
-                    "True" if taken in fresh else f"{read(taken)}.flags.writeable"
-                    if taken in given else f"is_alone({read(taken)})")
-                lines.append(f"    out = {read(taken)} if {test} else None")
                 operands.append("out=out")
             if isinstance(run, np.ufunc):
-                fresh.update(eqn.outvars)
+                self._fresh.update(eqn.outvars)
             function = f"{_identifier(eqn.primitive.name)}_{position}"
-            namespace[function] = run
+            self._namespace[function] = run
             expression = f"{function}({', '.join(operands)})"
-        results = ", ".join(map(name, eqn.outvars))
+        results = ", ".join(map(self._name, eqn.outvars))
         if eqn.primitive.multiple_results:
             results += ","
             if not eqn.outvars:
                 results = "_"
-        lines.append(f"    {results} = {expression}")
-        freed = [atom for atom in eqn.invars if last.get(atom) == position
+        self.lines.append(f"    {results} = {expression}")
+        freed = [atom for atom in eqn.invars if self._last.get(atom) == position
                  and atom.aval.nbytes > _FREE_BYTES]
-        names_freed = list(map(read, dict.fromkeys(freed)))
+        names_freed = list(map(self.read, dict.fromkeys(freed)))
         if taken is not None:
-            names_freed += [x for x in (read(taken), "out") if x not in names_freed]
+            names_freed += [x for x in (self.read(taken), "out") if x not in names_freed]
         if names_freed:
-            lines.append(f"    {' = '.join(names_freed)} = None")
-    lines.append(f"    return [{', '.join(map(read, jaxpr.outvars))}]")
-    return "\n".join(lines)
+            self.lines.append(f"    {' = '.join(names_freed)} = None")
+
+    def _taken(self, position: int, eqn: JaxprEqn, run: object) -> Atom | None:
+        """The operand whose memory the result takes, if it may; decided in a line of its own: as an
+        operand it would be referred to once more."""
+        taken = _overwritten(eqn, run, [
+            atom for atom in eqn.invars if self._last.get(atom) == position
+            and atom not in self._kept
+            and (atom in self._chain or atom.aval.nbytes > _FREE_BYTES)])
+        if taken is not None:
+            self._chain.update(eqn.outvars)
+            name = self.read(taken)
+            test = f"is_alone({name})" if self._reads[taken] > 1 else (
+                "True" if taken in self._fresh else f"{name}.flags.writeable"
+                if taken in self._given else f"is_alone({name})")
+            self.lines.append(f"    out = {name} if {test} else None")
+        return taken
 
 
 def _overwritten(eqn: JaxprEqn, run: object, operands: Sequence[Atom]) -> Atom | None:

@@ -8,7 +8,7 @@ Every variable is assigned once. Higher-order primitives hold jaxprs in their pa
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxjax._base.source import UNKNOWN_LINE, SourceLine, inherited_source_lines
 from maxjax._ir.effects import Effect, EffectSet
@@ -180,44 +180,95 @@ class Jaxpr:
     def with_consts(self, consts: Sequence[Value]) -> ClosedJaxpr:
         return ClosedJaxpr(self.jaxpr, consts)
 
-    def replace(self, **changes: Any) -> Jaxpr:
-        fields = {name: getattr(self, name) for name in
-                  ("constvars", "invars", "outvars", "eqns", "debug_info")}
-        changes.pop("effects", None)
-        return Jaxpr(**{**fields, **changes})
+    def replace(self, *, constvars: Sequence[Var] | None = None,
+                invars: Sequence[Var] | None = None, outvars: Sequence[Atom] | None = None,
+                eqns: Sequence[JaxprEqn] | None = None, debug_info: str | None = None,
+                effects: object = None) -> Jaxpr:
+        return Jaxpr(self.constvars if constvars is None else constvars,
+                     self.invars if invars is None else invars,
+                     self.outvars if outvars is None else outvars,
+                     self.eqns if eqns is None else eqns,
+                     self.debug_info if debug_info is None else debug_info)
+
+
+class Family:
+    """Programs of one trace at several sizes: what has made one of them hot makes the others hot.
+
+    Attributes:
+      heat: nanoseconds that the one of them that took most has cost tier 0.
+    """
+
+    __slots__ = ("heat",)
+
+    def __init__(self) -> None:
+        self.heat = 0
+
+
+class Facts(NamedTuple):
+    """What holds of a jaxpr and cannot be seen in it. What rebuilds a jaxpr hands them on
+    (``ClosedJaxpr.replace``); those of inputs go where the inputs become others.
+
+    Attributes:
+      name, qualname: of the function under jit that it was traced from; empty of any other.
+      family: the programs that it belongs to, if it is one trace at one of several sizes.
+      is_batched_predicate: of a loop's predicate: ``vmap`` made it from those of the elements.
+      argument_names: of its inputs, for messages.
+      keeps_inputs: all inputs count as read: it runs where any of its operands is.
+      captured: of one whose first inputs were constants: which of the constants, in the order that
+        they had, were made inputs.
+    """
+
+    name: str = ""
+    qualname: str = ""
+    family: Family | None = None
+    is_batched_predicate: bool = False
+    argument_names: Sequence[str] = ()
+    keeps_inputs: bool = False
+    captured: Sequence[bool] | None = None
+
+    def of_other_inputs(self) -> Facts:
+        return self._replace(argument_names=(), keeps_inputs=False, captured=None)
+
+
+_NO_FACTS = Facts()
 
 
 class ClosedJaxpr(Jaxpr):
     """A jaxpr and the values of its constants, which JAX calls a jaxpr as well. Compared by
     identity."""
 
-    __slots__ = ("cache", "consts", "facts", "jaxpr", "refs")
+    __slots__ = ("consts", "facts", "jaxpr", "known", "made", "refs")
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Value] = (), refs: tuple[RefUse, ...] = (),
-                 facts: frozenset[str] = frozenset()):
+                 facts: Facts = _NO_FACTS):
         self.jaxpr = jaxpr = jaxpr.jaxpr      # type: ignore[misc]
         self.constvars, self.invars, self.outvars = jaxpr.constvars, jaxpr.invars, jaxpr.outvars
         self.eqns, self.debug_info = jaxpr.eqns, jaxpr.debug_info
         self.consts = [*consts]       # type: ignore[misc]
-        # What holds of it and cannot be seen in it: what rebuilds a jaxpr hands these on.
         self.facts = facts
         # The array references whose values the last inputs are; the new values of those that are
         # written are the last outputs.
         self.refs = refs
-        # What has been derived from this jaxpr, by the deriving function and its arguments:
-        # lives exactly as long as the jaxpr.
-        self.cache: dict[Any, Any] = {}
+        # Two memories that live exactly as long as the jaxpr, and that nothing but time depends on:
+        # what has been derived from it (``derived``), by function and arguments, and what the
+        # runtime has made to run it (``maxjax._runtime.made``).
+        self.known: dict[Any, Any] = {}
+        self.made: Any = None
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
+        """The jaxpr with changes, of which the same facts hold: those of inputs if it still has
+        the same ones."""
         jaxpr, consts = changes.pop("jaxpr", self.jaxpr), changes.pop("consts", self.consts)
-        return ClosedJaxpr(jaxpr.jaxpr.replace(**changes) if changes else jaxpr, consts,
-                           facts=self.facts)
+        jaxpr = jaxpr.jaxpr.replace(**changes) if changes else jaxpr.jaxpr
+        facts = self.facts
+        if facts is not _NO_FACTS and jaxpr.invars != self.invars:
+            facts = facts.of_other_inputs()
+        return ClosedJaxpr(jaxpr, consts, facts=facts)
 
-    def with_facts(self, facts: frozenset[str]) -> ClosedJaxpr:
-        """The jaxpr with further facts, of which ``facts`` has the names."""
-        if facts <= self.facts:
-            return self
-        return ClosedJaxpr(self.jaxpr, self.consts, self.refs, self.facts | facts)
+    def with_facts(self, facts: Facts) -> ClosedJaxpr:
+        """The jaxpr with other facts; itself where they are the same."""
+        return self if facts == self.facts else ClosedJaxpr(
+            self.jaxpr, self.consts, self.refs, facts)
 
 
 # As JAX calls it.
@@ -232,16 +283,23 @@ def derived(function: Function) -> Function:
 
     def cached(closed: ClosedJaxpr, *arguments: Hashable) -> Any:
         key = (function, arguments)
-        result = closed.cache.get(key, _UNKNOWN)
+        result = closed.known.get(key, _UNKNOWN)
         if result is _UNKNOWN:
             with inherited_source_lines():
-                result = closed.cache[key] = function(closed, *arguments)
+                result = closed.known[key] = function(closed, *arguments)
         return result
 
     cached.__doc__ = function.__doc__
     cached.__name__ = function.__name__
     typed: Any = cached
+    typed.__wrapped__ = function
     return typed
+
+
+def note(closed: ClosedJaxpr, function: Function, result: object) -> None:
+    """Lets a function that is decorated with ``derived`` give this result for a jaxpr alone."""
+    wrapped: Any = function
+    closed.known[wrapped.__wrapped__, ()] = result
 
 
 def subjaxprs(params: Params) -> Iterator[Jaxpr]:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from maxjax._ir.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    derived,
+    subjaxprs,
+)
 
 
 def variables(atoms: Iterable[Atom]) -> list[Var]:
@@ -19,27 +29,13 @@ def read_variables(eqns: Iterable[JaxprEqn], outvars: Iterable[Atom] = ()) -> di
     return found
 
 
+@derived
 def read_inputs(closed: ClosedJaxpr) -> Sequence[bool]:
-    """Which inputs anything reads."""
-    known = closed.cache.get("read inputs")
-    if known is None:
-        read = read_variables(closed.eqns, closed.outvars)
-        known = closed.cache["read inputs"] = [var in read for var in closed.invars]
-    return known
-
-
-def count_as_read(closed: ClosedJaxpr) -> None:
-    """Makes ``read_inputs`` say that all inputs are read."""
-    closed.cache["read inputs"] = [True] * len(closed.invars)
-    closed.cache["keeps inputs"] = True
-
-
-def kept_inputs(closed: ClosedJaxpr, simplified: ClosedJaxpr) -> Sequence[bool]:
-    """Which inputs a program takes: those that its simplified form reads, or all that count as
-    read."""
-    if closed.cache.get("keeps inputs"):
+    """Which inputs anything reads; or all, where they count as read."""
+    if closed.facts.keeps_inputs:
         return [True] * len(closed.invars)
-    return read_inputs(simplified)
+    read = read_variables(closed.eqns, closed.outvars)
+    return [var in read for var in closed.invars]
 
 
 def last_uses(jaxpr: Jaxpr) -> dict[Atom, int]:

@@ -17,10 +17,43 @@ from maxjax._base.layouts import Layout
 from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._ir.dimensions import is_dimension
-from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.trace import Array, Trace, set_base
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import StaticScalar, Value
+
+
+class Call:
+    """A jaxpr as it is called, again and again: what is decided before its operands are there.
+
+    Attributes:
+      closed: the jaxpr.
+      donated: the positions of operands that cannot be used afterwards.
+      asked: the sharding of each result (None: any); None: nothing is asked for.
+      operation: the name of the primitive, where it is one application of that.
+      name: what messages call it.
+      out_types: those of the results.
+      ways: what the runtime remembers of the last calls (``maxjax._runtime.calls``).
+    """
+
+    __slots__ = ("asked", "closed", "donated", "name", "operation", "out_types", "ways")
+
+    def __init__(self, closed: ClosedJaxpr, donated: tuple[int, ...] = (),
+                 asked: Sequence[Sharding | None] | None = None, operation: str = ""):
+        self.closed = closed
+        self.donated = donated
+        self.asked = asked
+        self.operation = operation
+        self.name = operation or closed.facts.name or closed.debug_info
+        self.out_types = tuple(closed.out_avals)
+        self.ways: Any = None
+
+
+@derived
+def call_of(closed: ClosedJaxpr, operation: str = "",
+            asked: tuple[Sharding | None, ...] | None = None) -> Call:
+    """The call of a jaxpr that nobody else has anything to say about; kept with it."""
+    return Call(closed, (), asked, operation)
 
 
 class Runtime(Trace, ABC):
@@ -123,33 +156,22 @@ class Runtime(Trace, ABC):
 
     # --- programs ---
     @abstractmethod
-    def call(self, closed: ClosedJaxpr, leaves: Sequence[Any],
-             donated: Sequence[int] = (), name: str = "",
-             out_shardings: Sequence[Sharding | None] | None = None) -> Sequence[Array]:
-        """Runs a jaxpr on concrete leaves.
-
-        Args:
-          closed: the jaxpr; its program is made at the first call, and kept with it.
-          leaves: a value for each of its inputs.
-          donated: the positions of leaves that cannot be used afterwards.
-          name: that of the jaxpr's primitive, if it holds only one.
-          out_shardings: the sharding of each result (None: any).
+    def call(self, call: Call, leaves: Sequence[Any]) -> Sequence[Array]:
+        """Runs a call on concrete leaves, one for each input of its jaxpr; the jaxpr's program is
+        made at the first.
 
         Raises:
           JaxRuntimeError: a donated leaf is given twice, or memory runs out.
         """
 
     @abstractmethod
-    def compile(self, closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
-                out_shardings: Sequence[Sharding | None] | None, donated: Sequence[int] = ()
+    def compile(self, call: Call, in_shardings: Sequence[Sharding | None]
                 ) -> tuple[Sequence[Sharding], Sequence[Sharding]]:
-        """Compiles a jaxpr ahead of time, as far as the mode allows, and waits for it.
+        """Compiles a call's jaxpr ahead of time, as far as the mode allows, and waits for it.
 
         Args:
-          closed: the jaxpr.
+          call: the call.
           in_shardings: the sharding of each operand (None: any).
-          out_shardings: the sharding that each result gets.
-          donated: the positions of operands whose memory results may take.
 
         Returns:
           the shardings of all operands, and of all results.

@@ -55,7 +55,8 @@ class _Substitution:
     def closed(self, closed: ClosedJaxpr) -> ClosedJaxpr:
         known = self.jaxprs.get(closed)
         if known is None:
-            known = self.jaxprs[closed] = ClosedJaxpr(self.jaxpr(closed.jaxpr), closed.consts)
+            known = self.jaxprs[closed] = ClosedJaxpr(
+                self.jaxpr(closed.jaxpr), closed.consts, facts=closed.facts)
         return known
 
     def jaxpr(self, jaxpr: Jaxpr) -> Jaxpr:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import dtypes, float_errors
 from maxjax._base.errors import InternalError, JaxRuntimeError
 from maxjax._base.interrupts import entered_at_once
 from maxjax._distributed.native import ATTEND, IN_PYTHON
@@ -50,8 +50,12 @@ class HostStep:
             for variables in (jaxpr.invars, jaxpr.outvars))
 
     def __call__(self, values: Sequence[Any]) -> list[np.ndarray]:
-        with np.errstate(all="ignore"):
+        errors = float_errors.state()
+        try:
+            float_errors.ignore()
             return self._computed(values)
+        finally:
+            float_errors.restore(errors)
 
     def _computed(self, values: Sequence[Any]) -> list[np.ndarray]:
         run = self._run

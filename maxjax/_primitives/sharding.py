@@ -27,7 +27,7 @@ from maxjax._base.meshes import (
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._ir.contract import EACH_NONE, each, takes
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, every_equation
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived, every_equation
 from maxjax._ir.linearity import ALL_REDUCED_FIRST
 from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.rule_groups import Outside, Printed, Sharded
@@ -303,15 +303,12 @@ def inner_mesh(closed: ClosedJaxpr) -> Mesh | None:
     return None
 
 
+@derived
 def named_shardings(closed: ClosedJaxpr) -> Sequence[tuple[str, Sharding]]:
     """The shardings that a program's equations name, with those equations' names."""
-    known = closed.cache.get("named shardings")
-    if known is None:
-        known = closed.cache["named shardings"] = [
-            (eqn.primitive.name, sharding) for eqn in every_equation(closed)
+    return [(eqn.primitive.name, sharding) for eqn in every_equation(closed)
             if eqn.primitive.outside.placement is not None
             for sharding in placements(eqn.primitive, eqn.params) if isinstance(sharding, Sharding)]
-    return known
 
 
 def placements(primitive: Primitive, params: Params) -> Sequence[Any]:

@@ -77,6 +77,16 @@ def _xla_name(dtype: np.dtype) -> str:
     return name.replace("_", "").upper()
 
 
+class _Kinds:
+    """What there has been among arrays: to ask one for a slot that is not set takes long.
+
+    Attributes:
+      are_stored: some are in an accelerator's memory.
+    """
+
+    are_stored = False
+
+
 @pytree.leaf_type
 class ArrayImpl(Array):
     """An array on a device. Lazy: its value is computed when somebody looks at it."""
@@ -96,13 +106,19 @@ class ArrayImpl(Array):
     _number: bool | int | float | complex
     _cell: Cell | None
 
-    def __init__(self, aval: ShapedArray, value: np.ndarray | None, cell: Cell | None = None):
+    def __init__(self, aval: ShapedArray, value: np.ndarray | None, cell: Cell | None = None,
+                 placement: Device | Sharding | None = None, committed: bool = False):
         self.aval = aval
-        self._value = None if value is None else checked(value, aval)
+        # As in ``checked``, which this is spared where the value is what it most often is.
+        if value is None or (value.__class__ is np.ndarray and value.dtype is aval.dtype
+                             and value.shape == aval.shape):
+            self._value = value
+        else:
+            self._value = checked(value, aval)
         self._cell = cell
         # The device, or how the array lies over several; None: the default device, not committed.
-        self._placement: Device | Sharding | None = None
-        self._committed = False
+        self._placement = placement
+        self._committed = committed
 
     def host(self) -> np.ndarray:
         """The value as a NumPy array of the physical dtype; not to be written to."""
@@ -130,6 +146,7 @@ class ArrayImpl(Array):
 
     def store(self, buffer: DeviceBuffer) -> None:
         """Keeps the same value in an accelerator's memory."""
+        _Kinds.are_stored = True
         self._stored = buffer
 
     def dense(self) -> np.ndarray:
@@ -154,7 +171,9 @@ class ArrayImpl(Array):
     # --- readiness and devices ---
     def block_until_ready(self) -> ArrayImpl:
         """Waits until the value is there, and returns the array."""
-        if self._value is None and self._cell is None and hasattr(self, "_stored"):
+        if self._value is not None:
+            return self
+        if self._cell is None and hasattr(self, "_stored"):
             self._stored.memory.wait()      # without a copy to the host
         elif self.is_deleted():
             raise JaxRuntimeError("INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or "
@@ -222,9 +241,9 @@ class ArrayImpl(Array):
         """Frees the memory; the array cannot be used afterwards."""
         self._cell = None
         self._value = None
-        if hasattr(self, "_summands"):
+        if not self.aval.plain and hasattr(self, "_summands"):
             del self._summands
-        if hasattr(self, "_stored"):
+        if _Kinds.are_stored and hasattr(self, "_stored"):
             del self._stored
 
     # --- conversion ---

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes, spans, threads
+from maxjax._base import dtypes, float_errors, spans, threads
 from maxjax._base.errors import InternalError
 from maxjax._ir.primitive import OpSpec
 from maxjax._ir.types import ShapedArray
@@ -88,21 +88,25 @@ class PendingGraph:
             raise out_of_memory(error) from error
 
     def _run(self, cells: list[Cell]) -> None:
-        with np.errstate(all="ignore"):
-            if len(cells) > 1:
-                cells = _needed(cells)
-                if sum([cell.spec.weight for cell in cells]) > LIGHT_BYTES:
-                    results = run_heavy(cells)
-                    if results is not None:
-                        for cell, value in results:
-                            settle(cell, value)
-                        return
+        if len(cells) > 1:
+            cells = _needed(cells)
+            if sum([cell.spec.weight for cell in cells]) > LIGHT_BYTES:
+                results = run_heavy(cells)
+                if results is not None:
+                    for cell, value in results:
+                        settle(cell, value)
+                    return
+        errors = float_errors.state()
+        try:
+            float_errors.ignore()
             if spans.state.record is not None:
                 _run_recorded(cells)
                 return
             for position, cell in enumerate(cells):
                 run_cell(cell)
                 cells[position] = None      # type: ignore[call-overload]  # frees what it held
+        finally:
+            float_errors.restore(errors)
 
 
 def _run_recorded(cells: list[Cell]) -> None:

@@ -20,7 +20,7 @@ from maxjax._runtime.operand_devices import Leaf
 
 def check_donated_once(leaves: Sequence[Leaf], donated: Sequence[int]) -> None:
     """Raises JaxRuntimeError where an argument is donated and used a second time."""
-    if len(set(map(id, leaves))) == len(leaves):
+    if len(leaves) == 1 or len(set(map(id, leaves))) == len(leaves):
         return
     first: dict[int, int] = {}
     given = {id(leaves[position]) for position in donated}
@@ -59,7 +59,7 @@ def fitting(leaves: Sequence[Leaf], donated: Sequence[int],
     """The donated arguments of whose memory a result takes as much on each device.
 
     Args:
-      results: their types and placements (``PlacedCall``).
+      results: their types and placements (``PlacedResults``).
     """
     given = [(leaf.aval, leaf._placement) if leaf.__class__ is ArrayImpl else None
              for leaf in map(leaves.__getitem__, donated)]

@@ -68,7 +68,8 @@ def explain(f: Callable[..., PyTree], *args: PyTree, **kwargs: PyTree) -> Explan
     mesh {x: 1}
     """
     function = f if isinstance(f, PjitFunction) else make_jit(f)
-    leaves, entry, outs, _, _ = function._prepared(args, kwargs)
+    leaves, entry = function._prepared(args, kwargs)
+    outs = entry.call.asked
     mesh = _mesh(entry.closed, leaves, outs)
     made = on_mesh.program_on_mesh(
         entry.closed, mesh, on_mesh.shardings_on(mesh, leaves), outs)

@@ -26,6 +26,7 @@ from maxjax._max.warning import warn_once
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.cells import HostValue
 from maxjax._runtime.devices import allow_execution, default_device_override, memory_of
+from maxjax._runtime.made import made_of
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.tiering import tiering
 
@@ -233,12 +234,11 @@ class DeviceProgram:
         return place.buffer
 
 
-def device_program(program: Program, memory: DeviceMemory, cache: dict[Any, Any]) -> DeviceProgram:
-    """The program for an accelerator, kept with its jaxpr's other caches."""
-    known = cache.get(("device program", memory))
-    if known is None:
-        known = cache.setdefault(("device program", memory), DeviceProgram(program, memory))
-    return known
+def device_program(closed: ClosedJaxpr, memory: DeviceMemory) -> DeviceProgram:
+    """The program of a jaxpr for an accelerator."""
+    known = made_of(closed).on_accelerators
+    return known.get(memory) or known.setdefault(
+        memory, DeviceProgram(program_of(closed), memory))
 
 
 def call(closed: ClosedJaxpr, operands: Sequence[ArrayImpl],
@@ -250,8 +250,7 @@ def call(closed: ClosedJaxpr, operands: Sequence[ArrayImpl],
       where: type, placement and whether on purpose of each result.
       name: what may be forbidden to run.
     """
-    program = device_program(closed.cache.get("program") or program_of(closed), memory,
-                             closed.cache)
+    program = device_program(closed, memory)
     if not program.is_ready():
         program.host_calls += 1
         return None
@@ -276,5 +275,5 @@ def explained(closed: ClosedJaxpr, leaves: Sequence[object]) -> DeviceProgram | 
     for placement in (*placements, default_device_override()):
         memory = memory_of(placement)
         if memory is not None:
-            return device_program(program_of(closed), memory, closed.cache)
+            return device_program(closed, memory)
     return None

@@ -31,6 +31,7 @@ from maxjax._primitives.sharding import (
 from maxjax._primitives.slicing import slice_p
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device, default_device
+from maxjax._runtime.made import made_of
 from maxjax._runtime.operand_devices import (
     CONTEXT_MESH,
     Leaf,
@@ -249,11 +250,12 @@ def program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
                     out_shardings: Sequence[Sharding | None] | None = None) -> MeshProgram:
     """The program that runs a jaxpr with its operands where they are."""
     wanted = tuple(out_shardings or [None] * len(closed.out_avals))
-    key = ("on mesh", mesh, in_shardings, wanted)
-    known = closed.cache.get(key)
-    if known is None:
-        known = closed.cache[key] = _program_on_mesh(closed, mesh, in_shardings, wanted)
-    return known
+    known = made_of(closed).on_meshes
+    key = mesh, in_shardings, wanted
+    made = known.get(key)
+    if made is None:
+        made = known[key] = _program_on_mesh(closed, mesh, in_shardings, wanted)
+    return made
 
 
 def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
@@ -321,7 +323,7 @@ def check_elsewhere(closed: ClosedJaxpr, mesh: Mesh,
 
 def _placed_argument(closed: ClosedJaxpr, in_shardings: Sequence[NamedSharding | None]) -> str:
     """The first argument that lies over the mesh, in the words of messages."""
-    names, function = closed.cache.get("argument names"), closed.cache.get("qualname")
+    names, function = closed.facts.argument_names, closed.facts.qualname
     if names and function:
         for name, aval, sharding in zip(names, closed.in_avals, in_shardings, strict=False):
             if sharding is not None:
@@ -332,7 +334,7 @@ def _placed_argument(closed: ClosedJaxpr, in_shardings: Sequence[NamedSharding |
 @derived
 def without_types(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The jaxpr with constants whose types say nothing of a mesh."""
-    return ClosedJaxpr(closed.jaxpr, [_plain(value) for value in closed.consts])
+    return closed.replace(consts=[_plain(value) for value in closed.consts])
 
 
 def _plain(value: Value) -> Any:
@@ -344,7 +346,7 @@ def _plain(value: Value) -> Any:
 
 def programs_of(closed: ClosedJaxpr) -> list[ClosedJaxpr]:
     """The programs made from a jaxpr to run it over meshes."""
-    return [made.closed for made in closed.cache.values() if isinstance(made, MeshProgram)]
+    return [program.closed for program in made_of(closed).on_meshes.values()]
 
 
 def placed_program(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed | None,
@@ -459,21 +461,19 @@ def _on_one_device(closed: ClosedJaxpr, leaves: Sequence[Leaf], placed: Placed |
     return said[0][1], True
 
 
+@derived
 def _manual_shardings(closed: ClosedJaxpr) -> Sequence[Sharding | None]:
     """The shardings of results that depend on a ``shard_map`` over devices, with operands on one
     device."""
-    known = closed.cache.get("manual shardings")
-    if known is None:
-        known = list(manual_results(closed))
-        mesh = manual_mesh(closed)
-        if mesh is not None and mesh.size > 1 and None in known:
-            nowhere = [None] * len(closed.in_avals)
-            made = (_partitioned(without_types(closed), mesh, nowhere, [None] * len(known))
-                    if mesh.auto_axes else None)
-            found = _out_shardings(_result_specs(made, mesh), closed.out_avals, mesh, nowhere)
-            known = [own or sharding for own, sharding in zip(known, found, strict=True)]
-        closed.cache["manual shardings"] = known
-    return known
+    known = manual_results(closed)
+    mesh = manual_mesh(closed)
+    if mesh is None or mesh.size == 1 or None not in known:
+        return known
+    nowhere = [None] * len(closed.in_avals)
+    made = (_partitioned(without_types(closed), mesh, nowhere, [None] * len(known))
+            if mesh.auto_axes else None)
+    found = _out_shardings(_result_specs(made, mesh), closed.out_avals, mesh, nowhere)
+    return [own or sharding for own, sharding in zip(known, found, strict=True)]
 
 
 def compiled_for(closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],

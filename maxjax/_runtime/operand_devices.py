@@ -150,8 +150,8 @@ def incompatible(name: str, operands: Sequence[Leaf], first: ArrayImpl, second: 
     names: Sequence[str] = "xyzw" if len(operands) < 4 else [
         f"args[{number}]" for number in range(len(operands))]
     if closed is not None:
-        name = closed.cache.get("qualname") or closed.cache.get("name", name)
-        names = closed.cache.get("argument names", names)
+        name = closed.facts.qualname or name
+        names = closed.facts.argument_names or names
 
     def shown(operand: ArrayImpl | str) -> str:
         if isinstance(operand, str):

@@ -16,15 +16,14 @@ import numpy as np
 from maxjax._base import aligned, dtypes
 from maxjax._base.config import status
 from maxjax._base.layouts import Layout
-from maxjax._base.meshes import around
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding, Sharding
 from maxjax._higher_order.outputs import HasNoValue, without_value
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, Params, derived
-from maxjax._ir.primitive import Primitive, op_spec
-from maxjax._ir.runtime import Devices, Runtime, install
+from maxjax._ir.primitive import OpSpec, Primitive, op_spec
+from maxjax._ir.runtime import Devices, call_of, install
 from maxjax._ir.staging import is_staging, staged
 from maxjax._ir.trace import Array, Tracer, Value, aval_of, context, is_scalar, leaked_tracer_error
 from maxjax._ir.types import ShapedArray
@@ -33,37 +32,30 @@ from maxjax._primitives.sharding import placements, type_on
 from maxjax._runtime import (
     invalid,
     keys,
-    on_device,
-    on_mesh,
     operand_devices,
     spanning,
     transfer_guard,
 )
 from maxjax._runtime import program as program_module
 from maxjax._runtime.array import ArrayImpl
+from maxjax._runtime.calls import Caller
 from maxjax._runtime.cells import Cell, pending
 from maxjax._runtime.devices import (
     allow_execution,
     default_device,
-    default_device_override,
     memory_of,
 )
 from maxjax._runtime.devices import devices as all_devices
-from maxjax._runtime.donation import check_donated_once, fitting, give_up
-from maxjax._runtime.memory import out_of_memory, sharing
 from maxjax._runtime.operand_devices import Leaf
 from maxjax._runtime.outside_values import leaf_aval, plain, python_value
-from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.result_placement import (
-    PlacedCall,
     common_placement,
-    placed_call,
     put,
     put_on_default_device,
     put_results,
 )
 from maxjax._runtime.spanning_array import SpanningArray, collected, spread
-from maxjax._sharding.summands import shows_summands, unreduced_axes, with_summands
+from maxjax._sharding.summands import shows_summands, unreduced_axes
 from maxjax._stablehlo.module import module_text
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
@@ -84,7 +76,7 @@ def _puts_values(closed: ClosedJaxpr) -> bool:
     return False
 
 
-class LazyTrace(Runtime):
+class LazyTrace(Caller):
     """The trace at the bottom: records, and runs programs."""
 
     __slots__ = ()
@@ -123,21 +115,12 @@ class LazyTrace(Runtime):
         spec = op_spec(primitive, tuple(avals), params)
         if placed is not None and any(
                 not aval.plain and unreduced_axes(aval) for aval in avals):
-            results = self.call(program_module.single(spec), args, name=primitive.name)
+            results = self.call(call_of(program_module.single(spec), primitive.name), args)
             return results if primitive.multiple_results else results[0]
         cell = Cell(spec, inputs)
         result: Any
         if primitive.multiple_results:
-            cell.parts = []
-            results = []
-            for aval in spec.out_avals:
-                part = Cell(None, None)
-                part.origin = cell
-                cell.parts.append(part)
-                result = ArrayImpl(aval, None, part)
-                part.array = _reference(result)
-                results.append(result)
-            result = results
+            result = _parts(cell, spec)
         else:
             result = _new_array(ArrayImpl)
             result.aval = spec.out_aval
@@ -150,21 +133,12 @@ class LazyTrace(Runtime):
             if job.device_counts and (
                     spanning.around_spans() if placed is None else spanning.spans(placed[0])):
                 return self._over_processes(primitive, args, params)
-            put_results(results if primitive.multiple_results else [result], placed, spec, args)
+            put_results(result if primitive.multiple_results else [result], placed, spec, args)
         graph = pending
         graph.cells.append(cell)
         graph.bytes += spec.weight
         if status.watched:
-            made = results if primitive.multiple_results else [result]
-            allow_execution(primitive.name)
-            if status.guards_transfers:
-                transfer_guard.check_operands(args, Array)
-                transfer_guard.between_devices(args, made)
-            if status.checks_keys:
-                keys.used(program_module.single(spec), args, primitive.name)(made)
-            put_on_default_device(made)
-            if status.checks_values:
-                invalid.check(primitive.name, made)
+            _watch(spec, args, result if primitive.multiple_results else [result])
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:
             graph.flush()
         return result
@@ -175,7 +149,8 @@ class LazyTrace(Runtime):
             return self.apply_program(primitive, args, params)
         operands = [self.concrete(arg) for arg in args]
         spec = op_spec(primitive, tuple([x.aval for x in operands]), params)
-        results = self.call(program_module.single(spec), operands, name=primitive.name)
+        results = self.call(
+            call_of(program_module.single(spec), primitive.name), operands)
         return results if primitive.multiple_results else results[0]
 
     def apply_program(self, primitive: Primitive, args: tuple[Value, ...],
@@ -196,16 +171,17 @@ class LazyTrace(Runtime):
             return self.apply_eager(primitive, args, params)
         if outside.program is not None:
             avals = tuple([aval_of(arg) for arg in args])
-            whole = program_module.call_of(primitive, avals, params)
+            whole = program_module.application(primitive, avals, params)
             closed, shardings = outside.program(**params)
             if job.device_counts:
                 values = [self.concrete(arg) for arg in args]
                 shardings = [operand_devices.of_shard_map(sharding, values)
                              for sharding in shardings]
                 if any(map(spanning.spans, shardings)):
-                    return self.call(whole, values, name=primitive.name, out_shardings=shardings)
+                    return self.call(
+                        call_of(whole, primitive.name, tuple(shardings)), values)
             if mesh_use.ever_set and shows_summands(whole):
-                results = self.call(whole, args, name=primitive.name)
+                results = self.call(call_of(whole, primitive.name), args)
                 values = [self.concrete(arg) for arg in args]
                 for result, sharding in zip(results, shardings, strict=True):
                     result._placement = operand_devices.of_shard_map(sharding, values)
@@ -215,10 +191,10 @@ class LazyTrace(Runtime):
         if callee is not None:
             if outside.stepwise and _puts_values(callee):
                 return eval_jaxpr(callee.jaxpr, callee.consts, *args)
-            return self.call(callee, args)
+            return self.call(call_of(callee), args)
         avals = tuple([aval_of(arg) for arg in args])
-        return self.call(program_module.call_of(primitive, avals, params), args,
-                         name=primitive.name)
+        return self.call(call_of(
+            program_module.application(primitive, avals, params), primitive.name), args)
 
     def apply_global(self, closed: ClosedJaxpr, shardings: Sequence[NamedSharding],
                      args: tuple[Value, ...]) -> list[Any]:
@@ -231,7 +207,7 @@ class LazyTrace(Runtime):
         shardings = [operand_devices.of_shard_map(sharding, values) for sharding in shardings]
         values = [x if x._placement is None else ArrayImpl(x.aval.off_mesh(), x.host())
                   for x in values]
-        results = self.call(closed, values)
+        results = self.call(call_of(closed), values)
         for result, sharding in zip(results, shardings, strict=True):
             result._placement, result._committed = sharding, True
             result.aval = type_on(result.aval, sharding)
@@ -351,191 +327,6 @@ class LazyTrace(Runtime):
                 return None
         return tuple(found)
 
-    def call(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
-             donated: Sequence[int] = (), name: str = "",
-             out_shardings: Sequence[Sharding | None] | None = None) -> list[ArrayImpl]:
-        """Runs a jaxpr on concrete leaves; ``name`` is that of the one primitive it holds."""
-        if job.device_counts and spanning.concerns(closed, leaves, out_shardings):
-            made = self._call_over_processes(closed, leaves, donated, name, out_shardings)
-            if made is not None:
-                return made
-            leaves = [_unread(leaf.aval) if leaf.__class__ is SpanningArray else leaf
-                      for leaf in leaves]
-        if status.accelerators:
-            on_accelerator = self._call_on_accelerator(closed, leaves, donated, name, out_shardings)
-            if on_accelerator is not None:
-                return on_accelerator
-        values = []
-        foreign = []
-        are_placed = False
-        for leaf in leaves:
-            if leaf.__class__ is ArrayImpl:
-                value = leaf._value
-                values.append(leaf.host() if value is None else value)
-                if leaf._placement is not None:
-                    are_placed = True
-            elif isinstance(leaf, np.ndarray):
-                value = plain(leaf)
-                values.append(value)
-                if value.dtype == leaf.dtype:
-                    foreign.append(value)
-            elif isinstance(leaf, Tracer):
-                raise leaked_tracer_error(leaf)
-            else:
-                values.append(self.concrete(leaf).host())
-        placed: PlacedCall | None = None
-        ran = closed
-        if are_placed or out_shardings is not None or mesh_use.ever_set:
-            placed = placed_call(name, closed, leaves, out_shardings)
-            ran = closed if placed.closed is None else placed.closed
-            if placed.summands:
-                ran = with_summands(on_mesh.without_types(closed),
-                                    tuple([hasattr(leaf, "_summands") for leaf in leaves]))
-                values += [leaf._summands for leaf in leaves if hasattr(leaf, "_summands")]
-        program: Program
-        if not donated:
-            program = ran.cache.get("program") or program_of(ran)
-        kept = note_keys = None
-        if status.watched:
-            allow_execution(name or closed.cache.get("name", closed.jaxpr.debug_info))
-            if status.guards_transfers:
-                transfer_guard.check_operands(leaves, Array)
-            if status.checks_keys:
-                note_keys = keys.used(closed, leaves, name or "jit-compiled function")
-            if status.checks_values:
-                kept = self._kept_operands(closed, leaves, values, donated)
-        if donated:
-            check_donated_once(leaves, donated)
-            if placed is not None:
-                donated = fitting(leaves, donated, placed.results)
-            overwritten = () if placed is not None and placed.summands else tuple(donated)
-            program = ran.cache.get(("program", overwritten)) or program_of(ran, overwritten)
-            value = None    # the last of the values, which would be referred to once more
-            give_up(leaves, values, donated)
-        try:
-            outputs = program.run(values)
-        except MemoryError as error:
-            raise out_of_memory(error) from error
-        if foreign:
-            # The caller may write to its arrays later: no result is one of them, or a view of one.
-            shares = sharing(foreign)
-            outputs = [value.copy() if shares(value) else value for value in outputs]
-        if placed is None:
-            results = [ArrayImpl(aval, value) for aval, value in zip(
-                closed.cache.get("out types") or out_types(closed), outputs, strict=True)]
-        else:
-            results = []
-            for (aval, placement, committed), value in zip(
-                    placed.results, outputs, strict=not placed.summands):
-                result = ArrayImpl(aval, value)
-                result._placement, result._committed = placement, committed
-                results.append(result)
-            if placed.summands:
-                summands = iter(outputs[len(results):])
-                for result, aval in zip(results, closed.out_avals, strict=True):
-                    if unreduced_axes(aval):
-                        result._summands = next(summands)
-        if kept is not None:
-            if name:        # of a loop, say: it counts as one operation
-                invalid.check(name, results)
-            else:
-                invalid.check_program(closed, kept, results, self.apply)
-        if status.watched:
-            put_on_default_device(results)
-            if status.guards_transfers:
-                transfer_guard.between_devices(leaves, results)
-            if note_keys is not None:
-                note_keys(results)
-        return results
-
-    def _call_on_accelerator(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
-                             donated: Sequence[int], name: str,
-                             out_shardings: Sequence[Sharding | None] | None
-                             ) -> list[ArrayImpl] | None:
-        """Runs a jaxpr on the one accelerator where its operands are, or its results are to be;
-        None if there is none, or the program is not compiled for it: the host runs it then."""
-        if status.checks_values or any(isinstance(leaf, Tracer) for leaf in leaves):
-            return None
-        operands = [self.concrete(leaf) for leaf in leaves]
-        if any(operand.__class__ is not ArrayImpl for operand in operands):
-            return None
-        placed = placed_call(name, closed, operands, out_shardings)
-        default = default_device_override()
-        where = {default if placement is None else placement
-                 for _, placement, _ in placed.results}
-        memory = memory_of(where.pop()) if len(where) == 1 else None
-        if memory is None or placed.summands:
-            return None
-        if donated:
-            check_donated_once(leaves, donated)
-        results = on_device.call(closed if placed.closed is None else placed.closed, operands,
-                                 placed.results, memory,
-                                 name or closed.cache.get("name", closed.jaxpr.debug_info))
-        if results is None:
-            return None
-        for position in donated:
-            if leaves[position].__class__ is ArrayImpl:
-                operands[position].delete()
-        if status.watched:
-            put_on_default_device(results)
-        return results
-
-    def _call_over_processes(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
-                             donated: Sequence[int], name: str,
-                             out_shardings: Sequence[Sharding | None] | None
-                             ) -> list[Any] | None:
-        operands = [self.concrete(leaf) for leaf in leaves]
-        if donated:
-            check_donated_once(operands, donated)
-        operation = name
-        name = name or closed.cache.get("name", "") or closed.jaxpr.debug_info.split(" at ")[0]
-        if status.watched:
-            allow_execution(name)
-        key = ([(operand.__class__, operand._placement, operand._committed)
-                for operand in operands], out_shardings, around() if mesh_use.ever_set else None)
-        known = closed.cache.get("call over processes")
-        try:
-            if known is not None and known[0] == key:      # most often the same objects
-                results = known[1].run(operands, closed.out_avals)
-            else:
-                placed = None
-                for operand in operands:
-                    if operand._placement is not None:
-                        placed = common_placement(name, placed, operand, operands, closed)
-                results, program = spanning.call(closed, operands, placed, out_shardings, name)
-                if program is not None:
-                    closed.cache["call over processes"] = key, program
-        except MemoryError as error:
-            raise out_of_memory(error) from error
-        if status.checks_values and results:
-            kind = spanning.check_values(name, results)
-            if kind is not None:
-                # All processes know, and run the operations one by one together.
-                invalid.blame(kind, closed, operands, self.apply, operation)
-        for position in donated if results is not None else ():
-            operands[position].delete()
-        return results
-
-    def _kept_operands(self, closed: ClosedJaxpr, leaves: Sequence[Leaf],
-                       values: Sequence[np.ndarray], donated: Sequence[int]) -> list[Any]:
-        """The operands of a program whose operations may have to run again one by one."""
-        kept = [leaf if leaf.__class__ is ArrayImpl else ArrayImpl(aval, value)
-                for leaf, value, aval in zip(leaves, values, closed.in_avals, strict=True)]
-        for position in donated:
-            kept[position] = kept[position]._with_value(values[position])
-        return kept
-
-    def compile(self, closed: ClosedJaxpr, in_shardings: Sequence[Sharding | None],
-                out_shardings: Sequence[Sharding | None] | None, donated: Sequence[int] = ()
-                ) -> tuple[list[Sharding], list[Sharding]]:
-        """Compiles a jaxpr ahead of time, as far as the mode allows, for operands with given
-        shardings (None: any), and waits. Returns the shardings of all operands and results."""
-        ran, ins, outs = on_mesh.compiled_for(closed, in_shardings, out_shardings)
-        program = program_of(ran, tuple(donated))
-        if program_module.config.compile_mode.value != "never":
-            program_module.policy.tiering.compile_now(program)
-        return ins, outs
-
     def operand(self, leaf: object) -> Any:
         """A leaf as an operand of primitives: an array or tracer.
 
@@ -571,16 +362,39 @@ class LazyTrace(Runtime):
             ArrayImpl(aval, aligned.copied(plain(leaf), aval.dtype)))
 
 
-def _unread(aval: ShapedArray) -> ArrayImpl:
-    """Stands for an operand that nothing reads."""
-    zero = np.zeros((), dtypes.physical(aval.dtype))
-    return ArrayImpl(aval.off_mesh(), np.broadcast_to(zero, aval.shape))
+def _parts(cell: Cell, spec: OpSpec) -> list[ArrayImpl]:
+    """The arrays that wait for the results of an operation with several."""
+    cell.parts = []
+    results = []
+    for aval in spec.out_avals:
+        part = Cell(None, None)
+        part.origin = cell
+        cell.parts.append(part)
+        result = ArrayImpl(aval, None, part)
+        part.array = _reference(result)
+        results.append(result)
+    return results
 
 
-def out_types(closed: ClosedJaxpr) -> tuple[ShapedArray, ...]:
-    """The types of a jaxpr's results, which are kept with it for calls to come."""
-    known = closed.cache["out types"] = tuple(closed.out_avals)
-    return known
+def _watch(spec: OpSpec, args: Sequence[Value], results: Sequence[ArrayImpl]) -> None:
+    """What options ask to be seen to with one operation (``maxjax._runtime.calls.Watch``).
+
+    Raises:
+      RuntimeError: nothing may run.
+      JaxRuntimeError: a transfer guard forbids an operand.
+      KeyReuseError: a random key is used again.
+      FloatingPointError: a result is invalid.
+    """
+    name = spec.primitive.name
+    allow_execution(name)
+    if status.guards_transfers:
+        transfer_guard.check_operands(args, Array)
+        transfer_guard.between_devices(args, results)
+    if status.checks_keys:
+        keys.used(program_module.single(spec), args, name)(results)
+    put_on_default_device(results)
+    if status.checks_values:
+        invalid.check(name, results)
 
 
 install(LazyTrace())

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import caches, collection, config, spans
+from maxjax._base import caches, collection, config, float_errors, spans
 from maxjax._base.config import status
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Params, Var, subjaxprs
+from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Params, Var, derived, subjaxprs
 from maxjax._ir.primitive import OpSpec, Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Prepared
+from maxjax._runtime.made import made_of
 from maxjax._transforms.complex_parts import split_complex
 from maxjax._transforms.simplify import expand, simplify
 
@@ -47,7 +48,8 @@ class Program:
 
     __slots__ = ("__weakref__", "_expanded", "_interpreted", "_opened", "_tier0", "backend",
                  "best_interpreted", "closed", "compile_seconds", "compiled", "compiled_calls",
-                 "consts", "cost", "donated", "effects", "family", "heat", "interpreted_calls",
+                 "consts", "cost", "donated", "effects", "family", "has_won", "heat",
+                 "interpreted_calls",
                  "look_heat", "looked", "out_avals", "prepared", "proven", "reason", "rejected",
                  "retry_at", "size", "state", "trial_best", "trial_calls", "uncharged",
                  "uncompiled")
@@ -63,13 +65,12 @@ class Program:
             value.host() if hasattr(value, "host") else np.asarray(value)
             for value in self.closed.consts]
         self.donated = tuple([position + len(self.consts) for position in donated])
-        # Programs of one trace at other sizes: what made them hot makes this one hot.
-        family = closed.cache.get("family")
-        self.heat = 0 if family is None else family.get("heat", 0)
-        self.family = family
+        self.family = closed.facts.family
+        self.heat = 0 if self.family is None else self.family.heat
         self.best_interpreted = 1 << 62
         self.proven: Any = None         # compiled, and not slower than tier 0
         self.rejected: Any = None       # compiled, and slower than tier 0 when it was tried
+        self.has_won = False            # compiled, it was not slower, which may be chance
         self.retry_at = 0
         self.interpreted_calls = 0
         self.compiled: Any = None
@@ -165,31 +166,41 @@ class Program:
         if compiled is not None:
             if config.compile_mode.value != "never":
                 return tiering.run_compiled(self, compiled, values)
-        elif config.compile_mode.value == "always" and self.state in ("cold", "queued"):
+        elif self.state in ("cold", "queued") and config.compile_mode.value == "always":
             tiering.compile_or_warn(self)
             compiled = self.compiled
             if compiled is not None:
                 return tiering.run_compiled(self, compiled, values)
         tier0 = self._tier0 or self.tier0
         start = _clock()
-        with np.errstate(all="ignore"):
+        errors = float_errors.state()
+        try:
+            float_errors.ignore()
             outputs = tier0(values) if self.donated else tier0(*values)
+        finally:
+            float_errors.restore(errors)
         elapsed = _clock() - start
         self.heat += elapsed
         if self.family is not None:
-            self.family["heat"] = max(self.heat, self.family.get("heat", 0))
+            self.family.heat = max(self.heat, self.family.heat)
         self.interpreted_calls += 1
-        if elapsed < self.best_interpreted or not self.interpreted_calls & 7:
-            self.best_interpreted = elapsed     # of the last few: machines are not equally busy
-        if self.rejected is not None and self.interpreted_calls >= self.retry_at:
-            tiering.retry(self)
-        if self.heat > self.look_heat and not self.looked \
-                and self.state in ("cold", "queued"):
-            tiering.warm(self)
-        # What ran only once, however long it took, may never run again.
-        if (self.heat > tiering.HOT_NANOSECONDS and self.state == "cold"
-                and self.interpreted_calls >= tiering.HOT_CALLS):
-            tiering.request(self)
+        best = self.best_interpreted
+        if elapsed < best:
+            self.best_interpreted = elapsed
+        elif not self.interpreted_calls & 7:
+            # Machines are not equally busy: it grows with what calls take, and no faster than by a
+            # quarter at a time, as one call may take very long.
+            self.best_interpreted = min(elapsed, best + (best >> 2))
+        if self.rejected is not None:
+            if self.interpreted_calls >= self.retry_at:
+                tiering.retry(self)
+        elif self.state in ("cold", "queued"):
+            if self.heat > self.look_heat and not self.looked:
+                tiering.warm(self)
+            # What ran only once, however long it took, may never run again.
+            if (self.heat > tiering.HOT_NANOSECONDS and self.state == "cold"
+                    and self.interpreted_calls >= tiering.HOT_CALLS):
+                tiering.request(self)
         return outputs
 
 
@@ -240,32 +251,31 @@ policy = _Policy()
 
 def program_of(closed: ClosedJaxpr, donated: tuple[int, ...] = ()) -> Program:
     """The program of a jaxpr, for inputs of which some are donated; kept with it."""
-    key = ("program", donated) if donated else "program"
-    program = closed.cache.get(key)
-    if program is None:
-        program = closed.cache.setdefault(key, Program(closed, donated))
-    return program
+    programs = made_of(closed).programs
+    return programs.get(donated) or programs.setdefault(donated, Program(closed, donated))
 
 
 def programs_of(closed: ClosedJaxpr) -> list[Program]:
     """The programs of a jaxpr so far: one for each choice of donated inputs."""
-    return [program for program in list(closed.cache.values()) if isinstance(program, Program)]
+    return list(made_of(closed).programs.values())
 
 
-def call_of(primitive: Primitive, avals: tuple[ShapedArray, ...],
-            params: Params) -> ClosedJaxpr:
+def application(primitive: Primitive, avals: tuple[ShapedArray, ...], params: Params
+                ) -> ClosedJaxpr:
     """The jaxpr of one application of a primitive with jaxprs inside; kept with the first."""
     owner = next(jaxpr for jaxpr in subjaxprs(params) if isinstance(jaxpr, ClosedJaxpr))
-    key = (call_of, primitive, avals, tuple(params.items()))
-    known = owner.cache.get(key)
-    if known is None:
-        invars = [Var(aval) for aval in avals]
-        results: Any = primitive.abstract(*avals, **params)
-        outvars = [Var(aval) for aval in results]
-        known = owner.cache[key] = ClosedJaxpr(Jaxpr(
-            [], invars, outvars, [JaxprEqn(primitive, invars, params, outvars)],
-            owner.jaxpr.debug_info))
-    return known
+    return _application(owner, primitive, avals, tuple(params.items()))
+
+
+@derived
+def _application(owner: ClosedJaxpr, primitive: Primitive, avals: tuple[ShapedArray, ...],
+                 params: tuple[tuple[str, object], ...]) -> ClosedJaxpr:
+    invars = [Var(aval) for aval in avals]
+    results: Any = primitive.abstract(*avals, **dict(params))
+    outvars = [Var(aval) for aval in results]
+    return ClosedJaxpr(Jaxpr(
+        [], invars, outvars, [JaxprEqn(primitive, invars, dict(params), outvars)],
+        owner.jaxpr.debug_info))
 
 
 @caches.memoized

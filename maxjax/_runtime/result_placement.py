@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base.config import status
-from maxjax._base.meshes import Mesh, around
+from maxjax._base.meshes import Mesh
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
@@ -24,19 +24,19 @@ from maxjax._runtime.spanning_array import SpanningArray
 from maxjax._sharding.summands import shows_summands, unreduced_axes
 
 
-class PlacedCall:
-    """A call of a jaxpr with its operands where they are, but for their values.
+class PlacedResults:
+    """Where the results of a call are, by where its operands are.
 
     Attributes:
-      key: how operands lie, what is asked of results, and the mesh around.
-      closed: the jaxpr that runs; None: the called one itself, which this is kept with.
+      key: how operands lie, and the mesh around.
+      closed: the jaxpr that runs; None: the called one itself.
       results: type, placement and whether on purpose of each result.
       summands: whether it runs with the summands of unreduced values.
     """
 
     __slots__ = ("closed", "key", "results", "summands")
 
-    def __init__(self, key: Any, closed: ClosedJaxpr | None,
+    def __init__(self, key: object, closed: ClosedJaxpr | None,
                  results: list[tuple[ShapedArray, Any, bool]], summands: bool):
         self.key = key
         self.closed = closed
@@ -44,28 +44,21 @@ class PlacedCall:
         self.summands = summands
 
 
-def placed_call(name: str, closed: ClosedJaxpr, leaves: Sequence[Any],
-                out_shardings: Sequence[Sharding | None] | None) -> PlacedCall:
-    """How a jaxpr is called with its operands where they are; that of the last call is kept.
+def placed_results(key: object, name: str, closed: ClosedJaxpr, leaves: Sequence[Leaf],
+                   out_shardings: Sequence[Sharding | None] | None) -> PlacedResults:
+    """How a jaxpr is called with its operands where they are.
 
     Raises:
       ValueError: operands, or what the program or its caller names, are on different devices.
     """
-    key = ([(leaf._placement, leaf._committed) if leaf.__class__ is ArrayImpl else None
-            for leaf in leaves], out_shardings, around() if mesh_use.ever_set else None)
-    known = closed.cache.get("placed call")
-    if known is not None and known.key == key:      # most often the same objects
-        return known
     placed = None
     for leaf in leaves:
         if leaf.__class__ is ArrayImpl and leaf._placement is not None:
             placed = common_placement(name, placed, leaf, leaves, closed)
     ran, where = on_mesh.placed_program(closed, leaves, placed, out_shardings)
-    made = PlacedCall(key, None if ran is closed else ran, [
+    return PlacedResults(key, None if ran is closed else ran, [
         (aval, None, False) if here is None else (type_on(aval, here[0]), *here)
         for aval, here in zip(closed.out_avals, where, strict=True)], shows_summands(closed))
-    closed.cache["placed call"] = made
-    return made
 
 
 def common_placement(name: str, known: Placed | None, operand: ArrayImpl, operands: Sequence[Leaf],

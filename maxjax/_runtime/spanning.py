@@ -19,7 +19,7 @@ from maxjax._base.meshes import Mesh, PartitionSpec
 from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
 from maxjax._distributed.start import connection
-from maxjax._ir.jaxpr import ClosedJaxpr
+from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.liveness import read_inputs
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.types import ShapedArray
@@ -27,6 +27,7 @@ from maxjax._primitives.sharding import inner_mesh, type_on
 from maxjax._runtime import invalid, on_mesh
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
+from maxjax._runtime.made import made_of
 from maxjax._runtime.on_mesh import Placed
 from maxjax._runtime.operand_devices import Leaf, Placement
 from maxjax._runtime.program import Program, program_of
@@ -167,8 +168,8 @@ class ProcessProgram:
 
 def programs_of(closed: ClosedJaxpr) -> list[Program]:
     """This process's programs of a jaxpr over the devices of several."""
-    return [made.program for made in closed.cache.values()
-            if isinstance(made, ProcessProgram) and made.program is not None]
+    return [made.program for made in made_of(closed).over_processes.values()
+            if made.program is not None]
 
 
 def call(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Placed | None,
@@ -191,7 +192,7 @@ def call(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Placed | None,
     """
     captured = [value for value in closed.consts if value.__class__ is SpanningArray]
     if captured:
-        if "name" in closed.cache:      # a function under jit
+        if closed.facts.name:      # a function under jit
             raise RuntimeError(
                 "Closing over jax.Array that spans non-addressable (non process local) devices is "
                 "not allowed. Please pass such arrays as arguments to the function. Got jax.Array: "
@@ -225,10 +226,10 @@ def call(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Placed | None,
              if own is None and leaf.__class__ is SpanningArray else leaf
              for leaf, own in zip(leaves, ins, strict=True)]
     ins = on_mesh.shardings_on(mesh, moved)
-    key = ("over processes", mesh, ins, wanted)
-    program = closed.cache.get(key)
+    known, key = made_of(closed).over_processes, (mesh, ins, wanted)
+    program = known.get(key)
     if program is None:
-        program = closed.cache[key] = ProcessProgram(closed, mesh, ins, wanted, name)
+        program = known[key] = ProcessProgram(closed, mesh, ins, wanted, name)
     results: list[Any] = program.run(moved, closed.out_avals)
     stay = not captured and all(map(operator.is_, leaves, moved))
     for number, sharding in enumerate(wanted):
@@ -238,14 +239,11 @@ def call(closed: ClosedJaxpr, leaves: Sequence[Any], placed: Placed | None,
     return results, program if stay else None
 
 
+@derived
 def _opened(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The jaxpr with its constants as inputs."""
-    known = closed.cache.get("opened")
-    if known is None:
-        jaxpr = closed.jaxpr
-        known = closed.cache["opened"] = ClosedJaxpr(jaxpr.replace(
-            constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
-    return known
+    return closed.replace(
+        consts=(), constvars=[], invars=[*closed.constvars, *closed.invars])
 
 
 # --- moving ---------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def joined_reductions(closed: ClosedJaxpr, model: CostModel) -> tuple[
         gone.update(group)
     blocks = [nodes.get(number, [] if number in gone else [eqn])
               for number, eqn in enumerate(jaxpr.eqns)]
-    return ClosedJaxpr(jaxpr.replace(eqns=_sorted(jaxpr, blocks)), closed.consts), together
+    return closed.replace(eqns=_sorted(jaxpr, blocks)), together
 
 
 def _reduces(eqn: JaxprEqn) -> bool:

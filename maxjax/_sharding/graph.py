@@ -38,7 +38,7 @@ def _normalize(closed: ClosedJaxpr, stays: Stays | None) -> ClosedJaxpr:
             eqn = eqn.replace(params=with_bodies(
                 eqn, [_normalize(body, stays) for body in bodies_of(eqn)]))
         eqns.append(eqn)
-    return ClosedJaxpr(inlined.jaxpr.replace(eqns=eqns), inlined.consts)
+    return inlined.replace(eqns=eqns)
 
 
 def all_equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:

@@ -13,7 +13,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.errors import InconclusiveDimensionOperation
 from maxjax._ir.jaxpr import ClosedJaxpr
-from maxjax._ir.liveness import kept_inputs
+from maxjax._ir.liveness import read_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import Devices
 from maxjax._ir.symbolic import scope_of
@@ -65,11 +65,11 @@ def module_text(name: str, closed: ClosedJaxpr, results: Sequence[str],
 
 def _module_text(emitter: Emitter, name: str, closed: ClosedJaxpr, results: Sequence[str],
                  arguments: Sequence[str], devices: Devices | None) -> str:
-    traced, closed = closed, simplify(closed)
+    closed = simplify(closed)
     jaxpr = closed.jaxpr
     emitter.depth = 2
     is_symbolic = isinstance(emitter, SymbolicEmitter)
-    reads = [read or is_symbolic for read in kept_inputs(traced, closed)]
+    reads = [read or is_symbolic for read in read_inputs(closed)]
     taken: list[Value] = []
     values: list[Value] = []
     for var, read in zip(jaxpr.invars, reads, strict=True):

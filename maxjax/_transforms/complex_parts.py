@@ -20,7 +20,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import bodies_of, structure_of
 from maxjax._ir.evaluate import apply_equation, eval_jaxpr, literal_operand
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Params
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Params, derived
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._ir.typing import Value
@@ -105,11 +105,9 @@ def split_complex(closed: ClosedJaxpr) -> ClosedJaxpr:
     return closed if split.consts else simplify(split)
 
 
+@derived
 def _has_complex(closed: ClosedJaxpr) -> bool:
-    known = closed.cache.get(_has_complex)
-    if known is None:
-        known = closed.cache[_has_complex] = any(map(_is_complex, closed.jaxpr.eqns))
-    return known
+    return any(map(_is_complex, closed.jaxpr.eqns))
 
 
 def _is_complex(eqn: JaxprEqn) -> bool:
@@ -202,12 +200,9 @@ def _flat(values: Sequence[Operand]) -> list[Any]:
     return flat
 
 
+@derived
 def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A jaxpr that takes and gives parts."""
-    known = closed.cache.get(_body)
-    if known is not None:
-        return known
-
     def flat(*args: Value) -> list[Any]:
         given = iter(args)
         return _flat(_run(closed, [
@@ -217,8 +212,7 @@ def _body(closed: ClosedJaxpr) -> ClosedJaxpr:
     avals = [inner for aval in closed.in_avals for inner in (
         [aval.update(dtype=dtypes.real_dtype(aval.dtype), weak_type=False)] * 2
         if aval.dtype in _WHOLE else [aval])]
-    known = closed.cache[_body] = trace_to_jaxpr(flat, avals, closed.jaxpr.debug_info)
-    return known
+    return trace_to_jaxpr(flat, avals, closed.jaxpr.debug_info)
 
 
 # --- rules: of an equation and its operands, complex or real --------------------------------------

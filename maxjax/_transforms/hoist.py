@@ -51,7 +51,7 @@ def hoist_invariants(closed: ClosedJaxpr) -> ClosedJaxpr:
         before, eqn = _without_invariants(eqn, flow)
         eqns += [*before, eqn]
         changed = changed or bool(before)
-    return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts) if changed else closed
+    return closed.replace(eqns=eqns) if changed else closed
 
 
 def _without_invariants(eqn: JaxprEqn, flow: Structure) -> tuple[list[JaxprEqn], JaxprEqn]:

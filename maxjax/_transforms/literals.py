@@ -18,7 +18,7 @@ def literals_inside(closed: ClosedJaxpr) -> ClosedJaxpr:
             for eqn in closed.jaxpr.eqns]
     if all(new is eqn for new, eqn in zip(eqns, closed.jaxpr.eqns, strict=True)):
         return closed
-    return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
+    return closed.replace(eqns=eqns)
 
 
 def _with_literals_inside(eqn: JaxprEqn) -> JaxprEqn:

@@ -45,7 +45,7 @@ def select_products(closed: ClosedJaxpr) -> ClosedJaxpr:
                 eqns.append(eqn)
             continue
         eqns.append(eqn)
-    return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts) if changed else closed
+    return closed.replace(eqns=eqns) if changed else closed
 
 
 def _is_chosen(aval: ShapedArray) -> bool:

@@ -50,7 +50,7 @@ def orient_products(closed: ClosedJaxpr) -> ClosedJaxpr:
     for eqn in jaxpr.eqns:
         rewriter.rewrite(eqn)
     outvars = [rewriter.plain(atom) for atom in jaxpr.outvars]
-    return ClosedJaxpr(jaxpr.replace(eqns=rewriter.eqns, outvars=outvars), closed.consts)
+    return closed.replace(eqns=rewriter.eqns, outvars=outvars)
 
 
 class _Groups:

@@ -11,7 +11,17 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import bodies_of, with_bodies
 from maxjax._ir.evaluate import eval_jaxpr, itself
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, replaced
+from maxjax._ir.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    derived,
+    note,
+    replaced,
+)
 from maxjax._ir.liveness import eliminate_dead_code, has_effects
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.typing import Value
@@ -118,7 +128,8 @@ def _inlined(closed: ClosedJaxpr, jaxpr_of: Callable[[JaxprEqn], ClosedJaxpr | N
     consts = [value for _, value in constants.values()]
     # Functions that call one another hold what they share until garbage is collected.
     constants.clear()
-    return ClosedJaxpr(Jaxpr(constvars, invars, outvars, eqns, closed.jaxpr.debug_info), consts)
+    return ClosedJaxpr(Jaxpr(constvars, invars, outvars, eqns, closed.jaxpr.debug_info), consts,
+                       facts=closed.facts)
 
 
 def expand(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -147,8 +158,7 @@ def eliminate_common_subexpressions(closed: ClosedJaxpr) -> ClosedJaxpr:
             if any(type(var) is not Var for var in eqn.outvars):
                 eqn = eqn.replace(outvars=seen[key])
         eqns.append(eqn)
-    return ClosedJaxpr(
-        jaxpr.replace(eqns=eqns, outvars=replaced(jaxpr.outvars, env)), closed.consts)
+    return closed.replace(eqns=eqns, outvars=replaced(jaxpr.outvars, env))
 
 
 def _with_operands(eqn: JaxprEqn, env: dict[Var, Atom]) -> JaxprEqn:
@@ -191,8 +201,7 @@ def rewrite(closed: ClosedJaxpr) -> ClosedJaxpr:
         for var in result.outvars:
             made[var] = result
         eqns.append(result)
-    return ClosedJaxpr(
-        jaxpr.replace(eqns=eqns, outvars=replaced(jaxpr.outvars, env)), closed.consts)
+    return closed.replace(eqns=eqns, outvars=replaced(jaxpr.outvars, env))
 
 
 def _rewritten(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
@@ -350,7 +359,7 @@ def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
         if eqn.primitive.inner.control_flow is not None:
             eqn = eqn.replace(params=with_bodies(eqn, map(simplify_once, bodies_of(eqn))))
         eqns.append(eqn)
-    return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
+    return closed.replace(eqns=eqns)
 
 
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -364,14 +373,13 @@ def _hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:
     closed = hoist_invariants(closed)
     for eqn in closed.jaxpr.eqns:
         for body in bodies_of(eqn):
-            body.cache.setdefault(simplify_once, body)
+            note(body, simplify_once, body)
     return closed
 
 
+@derived
 def simplify_once(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Like ``simplify``; the result is cached, and not simplified again."""
-    known = closed.cache.get(simplify_once)
-    if known is None:
-        known = closed.cache[simplify_once] = simplify(closed)
-        known.cache[simplify_once] = known
-    return known
+    simplified = simplify(closed)
+    note(simplified, simplify_once, simplified)
+    return simplified

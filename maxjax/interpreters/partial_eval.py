@@ -209,7 +209,7 @@ def move_binders_to_back(closed_jaxpr: ClosedJaxpr, to_move: Sequence[bool]) -> 
     jaxpr = closed_jaxpr.jaxpr
     invars = [*chosen(jaxpr.invars, [not flag for flag in to_move]),
               *chosen(jaxpr.invars, to_move)]
-    return ClosedJaxpr(jaxpr.replace(invars=invars), closed_jaxpr.consts)
+    return closed_jaxpr.replace(invars=invars)
 
 
 def abstract_eval_fun(fun: Callable[..., Any], *avals: ShapedArray, debug_info: Any,

@@ -342,7 +342,7 @@ def test_a_long_program_is_planned_when_it_has_taken_as_long(planned, monkeypatc
     with config.compile_mode("auto"):
         jitted(VECTOR)
         assert not planned
-        program, = (entry.closed.cache["program"] for entry in jitted._entries.values())
+        program, = (entry.closed.made.programs[()] for entry in jitted._entries.values())
         assert 2 < program.size < 4
         program.heat = int(tiering.LOOKUP_NANOSECONDS * program.size) + 1
         jitted(VECTOR)

@@ -413,7 +413,7 @@ def test_results_are_their_own(warm):
             y = np.exp(x)
             assert_close((same, product, largest, ones),
                          (x, y @ y @ y, np.max(y @ y, axis=1), np.ones(3, np.float32)))
-        program = f._lookup((args[0],), {}).closed.cache["program"]
+        program = f._lookup((args[0],), {}).closed.made.programs[()]
         first, second = program.compiled([args[1]]), program.compiled([args[1]])
         assert first[0] is args[1]
         for a, b in zip(first[1:3], second[1:3]):

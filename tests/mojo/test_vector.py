@@ -561,7 +561,7 @@ def test_kernels_get_hot_in_all_programs_together(tiering, monkeypatch):
         if count < 9:
             assert not requested, count
     assert requested
-    programs = [entry.closed.cache["program"]
+    programs = [entry.closed.made.programs[()]
                 for jitted, _ in made for entry in jitted._entries.values()]
     until(lambda: all(program.compiled.is_complete for program in programs), 240)
     for jitted, x in made:

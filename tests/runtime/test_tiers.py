@@ -131,7 +131,7 @@ def assert_right(value, scale=2.0):
 
 
 def program_of(jitted) -> Program:
-    return next(iter(jitted._entries.values())).closed.cache["program"]
+    return next(iter(jitted._entries.values())).closed.made.programs[()]
 
 
 # --- heat, request, swap --------------------------------------------------------------------------
@@ -234,7 +234,8 @@ def test_a_slower_tier_is_given_up(service, monkeypatch):
     assert 2 <= Model.calls < 10
 
 
-def test_a_faster_tier_stays(service):
+def test_a_faster_tier_stays(service, monkeypatch):
+    monkeypatch.setattr(Model, "delay", 0.0001)
     jitted = maxjax.jit(lambda x: jnp.sin(x))
     jitted(X)
     program = program_of(jitted)
@@ -243,6 +244,35 @@ def test_a_faster_tier_stays(service):
     for _ in range(20):
         jitted(X)
     assert debug.statistics(jitted).state == "compiled" and Model.calls == 20
+
+
+def test_short_calls_have_to_be_faster_twice(service, monkeypatch):
+    """The interpreter's time may have been another process's."""
+    monkeypatch.setattr(tiering, "SHORT_NANOSECONDS", 10_000_000)
+    monkeypatch.setattr(Model, "delay", 0.0005)
+    jitted = maxjax.jit(lambda x: jnp.sin(x))
+    jitted(X)
+    program = program_of(jitted)
+    service.finish()
+    program.best_interpreted = 1_000_000_000
+    for _ in range(8):
+        jitted(X)
+    assert Model.calls == 8 and debug.statistics(jitted).reason == "the interpreter is tried"
+    for _ in range(20):
+        jitted(X)
+    found = debug.statistics(jitted)
+    assert Model.calls == 16 and "MAX took" in found.reason and program.best_interpreted < 500_000
+
+
+def test_what_was_never_interpreted_is_tried_so(service, monkeypatch):
+    """As what is compiled ahead of time."""
+    monkeypatch.setattr(tiering, "SHORT_NANOSECONDS", 10_000_000)
+    monkeypatch.setattr(Model, "delay", 0.0005)
+    jitted = function()
+    compiled = jitted.lower(X).compile()
+    for _ in range(40):
+        assert_right(compiled(X))
+    assert Model.calls == 16 and "MAX took" in debug.statistics(jitted).reason
 
 
 def test_always_waits_for_the_compiler(service, monkeypatch):

@@ -46,7 +46,7 @@ def counts() -> dict[str, dict[str, Any]]:
 
     def count(name: str, call: Callable[[], Any]) -> None:
         first = functions_called(call, root)
-        for _ in range(3):
+        for _ in range(12):
             call()
         found[name] = {"first": len(first), "hot": len(functions_called(call, root)),
                        "propagates": "_sharding.engine:partition" in first}

@@ -430,7 +430,7 @@ def test_an_inner_jit_is_derived_once():
     for _ in range(3):
         fun(X)
     closed = next(iter(inner._entries.values())).closed
-    assert sum(key[0].__name__ == "linearize_jaxpr" for key in closed.cache
+    assert sum(key[0].__name__ == "linearize_jaxpr" for key in closed.known
                if isinstance(key, tuple)) == 1
 
 

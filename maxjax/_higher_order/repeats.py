@@ -108,6 +108,8 @@ class Repeats(Generic[T]):
         is_flat = static is None and not kwargs and len(args) == len(leaves) and all(
             map(operator.is_, args, leaves))
         if not is_flat and count < _FEW:
+            if len(self._counts) >= MAX_REPEATS:
+                self.clear()
             self._counts[known] = count + 1
             return
         runtime = installed.runtime

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 import maxjax
+from maxjax import tree_util
 from maxjax._base import float_errors, pytree
-from maxjax._higher_order.repeats import MAX_STRUCTURES, reader
+from maxjax._higher_order import repeats
+from maxjax._higher_order.repeats import MAX_STRUCTURES, Repeats, reader
 from maxjax._higher_order.static_arguments import Selection, split
 from tests.support.against_jax import assert_same_error
 
@@ -210,6 +212,15 @@ def test_many_structures():
     for _, count in itertools.product(range(12), range(1, 3 * MAX_STRUCTURES)):
         tree = {f"k{n}": maxjax.numpy.float32(n) for n in range(count)}
         assert jitted(tree) == count * (count - 1) / 2
+
+
+def test_calls_that_never_come_again_are_forgotten(monkeypatch):
+    monkeypatch.setattr(repeats, "MAX_REPEATS", 4)
+    known = Repeats(by_place=False)
+    for entry in range(40):
+        known.keep(({"a": X},), {}, [X], tree_util.tree_structure((({"a": X},), {})), None, entry)
+        assert known.find(({"a": X},), {}) is None
+        assert len(known._counts) <= 4
 
 
 def test_compiled_ahead_with_trees():

@@ -54,16 +54,22 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
 
     Args:
       dtype: a dtype, or what names it.
-      allow_extended_dtype: accepted: a random key's dtype is returned as it is.
+      allow_extended_dtype: whether a random key's dtype is returned as it is.
 
     Returns:
       A NumPy dtype, with 32 bits in place of 64 unless ``jax_enable_x64`` is set.
+
+    Raises:
+      ValueError: it is a random key's and ``allow_extended_dtype`` is False.
 
     See also: ``dtypes.result_type``, ``dtypes.issubdtype``, ``jnp.result_type``.
 
     >>> jax.dtypes.canonicalize_dtype("int64")
     dtype('int32')
     """
+    if isinstance(dtype, _dtypes.KeyDType) and not allow_extended_dtype:
+        raise ValueError(f"Internal: canonicalize_dtype called on extended dtype {dtype} with "
+                         "allow_extended_dtype=False")
     return _dtypes.canonical(dtype)
 
 

@@ -405,6 +405,8 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
 
     See also: ``jax.grad``, ``jax.vjp``, ``jax.jacrev``.
     """
+    if reduce_axes:
+        raise NotImplementedError("reduce_axes argument to grad is deprecated")
     check_callable(fun)
     numbers = argument_numbers(argnums)
 
@@ -501,7 +503,7 @@ def grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: 
     >>> grad(lambda x: x ** 2)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @functools.wraps(both)
     @boundary

@@ -18,6 +18,7 @@ from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import creation, layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import iota_p
+from maxjax._primitives.rules import nonnegative
 from maxjax._runtime.outside_values import python_value
 from maxjax.lax._conversion import lying_like
 from maxjax.lax._over_mesh import explicit_mesh, refuse_placing
@@ -365,9 +366,11 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 
 def _three(name: str, n: Any, k: Any, m: Any) -> list[Any]:
-    return [None if value is None else operator.index(concrete(
+    n, k, m = [None if value is None else operator.index(concrete(
         value, f"{argument!r} argument of jnp.{name}()"))
         for argument, value in (("n", n), ("k", k), ("m", m))]
+    nonnegative("broadcast_in_dim", (n, n if m is None else m))
+    return [n, k, m]
 
 
 def _matrix_shape(arr: Any) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ import maxjax
 import maxjax.tree_util
 from maxjax._ir.check import check_jaxpr
 from maxjax._ir.liveness import eliminate_dead_code
-from maxjax._ir.runtime import installed
+from maxjax._ir.runtime import call_of, installed
 from maxjax._ir.trace import aval_of
 from maxjax._transforms.batching import batch_jaxpr
 from maxjax._transforms.jvp import jvp_jaxpr
@@ -516,7 +516,7 @@ def test_passes_keep_jaxprs_well_formed(name):
 
 
 def run_jaxpr(closed, args):
-    return installed.runtime.call(closed, [installed.runtime.operand(arg) for arg in args])
+    return installed.runtime.call(call_of(closed), [installed.runtime.operand(arg) for arg in args])
 
 
 @pytest.mark.parametrize("name", JAXPRS)

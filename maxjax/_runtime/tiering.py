@@ -549,7 +549,8 @@ def check_tiers(program: Program, compiled: CompiledProgram, values: list[np.nda
     return results
 
 
-# Rounding errors grow with the length of sums: relative to the largest element of the output.
+# Rounding errors grow with the length of sums: relative to the largest element of the output. Those
+# of a part of a complex number are relative to the whole: a turn by pi leaves 1e-16 of it.
 _RELATIVE = {"float16": 2e-2, "bfloat16": 6e-2, "float32": 2e-4, "float64": 1e-10}
 
 
@@ -560,6 +561,10 @@ def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: ShapedArray) -> str
     if not dtypes.is_inexact(aval.dtype):
         count = int(np.sum(ours != theirs))
         return f"{count} of {ours.size} elements" if count else None
+    dtype = aval.dtype
+    if dtypes.is_complex(dtype):
+        dtype = dtypes.real_dtype(dtype)
+        ours, theirs = (np.stack([x.real, x.imag]) for x in (ours, theirs))
     left, right = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
     if not np.array_equal(np.isnan(left), np.isnan(right)):
         return "NaN at different places"
@@ -570,7 +575,7 @@ def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: ShapedArray) -> str
         return None
     scale = max(float(np.max(np.abs(right[finite]))), 1e-30)
     worst = float(np.max(np.abs(left[finite] - right[finite])))
-    if worst > _RELATIVE.get(aval.dtype.name, 0.1) * scale:
+    if worst > _RELATIVE.get(dtype.name, 0.1) * scale:
         return f"by up to {worst:.3g}, at a scale of {scale:.3g}"
     return None
 

@@ -184,7 +184,7 @@ def fault(blob: bytes, seed: int) -> str:
         if ours.shape != aval.shape or theirs.shape != aval.shape or (
                 ours.dtype != dtypes.physical(aval.dtype)):
             return f"WRONG: result {number} is {ours.dtype}{ours.shape}, of type {aval}"
-        difference = None if ours.dtype.kind == "V" and ours.dtype.names else _difference(
+        difference = None if ours.dtype.kind == "V" and ours.dtype.names else disagreement(
             ours, theirs, aval)
         if difference and not _is_rounding(program, values, number, theirs, aval):
             return f"DIFFERENT: result {number}: {difference}"
@@ -209,20 +209,12 @@ def _is_rounding(program: Program, values: list[Any], number: int, expected: np.
 
     with np.errstate(all="ignore"):
         others = [program.tier0(*map(near, values))[number] for _ in range(4)]
-    return any(_difference(np.asarray(other), expected, aval) for other in others)
+    return any(disagreement(np.asarray(other), expected, aval) for other in others)
 
 
 def peak() -> int:
     """The most memory that this process has had, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-
-
-def _difference(ours: np.ndarray, theirs: np.ndarray, aval: Any) -> str | None:
-    if dtypes.is_complex(aval.dtype):
-        part = aval.update(dtype=dtypes.real_dtype(aval.dtype))
-        return disagreement(ours.real, theirs.real, part) or disagreement(
-            ours.imag, theirs.imag, part)
-    return disagreement(ours, theirs, aval)
 
 
 def natively(program: Program, values: list[Any]) -> list[Any]:

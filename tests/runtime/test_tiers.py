@@ -22,12 +22,13 @@ from maxjax._ir.check import check_jaxpr
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.serialize import decode
+from maxjax._ir.types import ShapedArray
 from maxjax._max import warning as warning_module
 from maxjax._max.graph import session
 from maxjax._runtime import cells
 from maxjax._runtime import program as program_module
 from maxjax._runtime.program import BEING_COMPILED, Program
-from maxjax._runtime.tiering import tiering
+from maxjax._runtime.tiering import disagreement, tiering
 from tests.support import harness
 
 X = np.array([0.5, -1.25, 2.0], np.float32)
@@ -392,6 +393,15 @@ def test_check_tiers_accepts_what_is_right_and_rounding(service, monkeypatch):
     with config.check_tiers(True):
         for _ in range(3):
             assert_right(jitted(X))
+
+
+def test_parts_of_complex_numbers_are_held_against_the_whole():
+    right = np.array([3 + 0j, -4 + 0j], np.complex64)
+    aval = ShapedArray((2,), right.dtype)
+    assert disagreement(right + np.complex64(1e-5j), right, aval) is None
+    assert disagreement(right + np.complex64(1j), right, aval)
+    assert disagreement(right + np.complex64(1), right, aval)
+    assert disagreement(right * np.array([1, complex(1, np.nan)], np.complex64), right, aval)
 
 
 @pytest.mark.parametrize("change", [

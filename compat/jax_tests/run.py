@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import importlib.metadata
+import json
 import os
 import re
 import sys
@@ -64,35 +65,57 @@ def run_file(path: Path, options: argparse.Namespace) -> None:
     ours = options.results / f"{path.stem}.jsonl"
     if options.brief:
         _run(path, ours, ["-p", "compat.jax_tests.plugin"], options, keep=options.keep)
+    asked = False
     if options.on_jax is not None:
         results = options.on_jax / f"{path.stem}.jsonl"
         is_old = results.exists() and results.stat().st_mtime < path.stat().st_mtime
         known = set() if is_old or not results.exists() else {
             result.name for result in records.results_of(results)}
-        failed = [result.name for result in records.results_of(ours)
-                  if result.outcome == "failed" and result.name not in known
-                  ] if options.brief else []
+        failed = [name for name in _failed(ours) if name not in known] if options.brief else []
         if failed or not options.brief:
             # A file that fails as it is imported has one test, without a name.
-            _run(path, results, [], options, keep=not is_old, names=failed if all(failed) else ())
+            asked = _run(path, results, [], options, keep=not is_old,
+                         names=failed if all(failed) else ())
     if not options.brief:
         _run(path, ours, ["-p", "compat.jax_tests.plugin"], options, keep=options.keep)
+    if asked:
+        _note_absent(results, _failed(ours))
+
+
+def _failed(results: Path) -> list[str]:
+    return [result.name for result in records.results_of(results) if result.outcome == "failed"]
 
 
 def _run(path: Path, results: Path, plugins: Sequence[str], options: argparse.Namespace,
-         keep: bool, names: Sequence[str] = ()) -> None:
-    """Runs a file, or only its tests of those names."""
+         keep: bool, names: Sequence[str] = ()) -> bool:
+    """Runs a file, or only its tests of those names; returns whether it ended in time."""
     if not keep:
         results.unlink(missing_ok=True)
         results.with_suffix(".log").unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", *plugins, "-p", "compat.jax_tests.missing",
                "-p", "compat.recorder", "-p", "no:cacheprovider", "--noconftest",
                "--rootdir", str(path.parent), "-c", os.devnull, "-q", "--tb=no", "-rN",
-               *([f"{path}::{name}" for name in names] or [str(path)]), *options.pytest]
-    if not processes.run(command, path.parent, environment_of(path, options), results,
-                         options.file_seconds):
+               str(path), *options.pytest]
+    environment = environment_of(path, options)
+    if names:
+        only = results.with_suffix(".only")
+        only.write_text("\n".join(names))
+        environment["RECORDER_ONLY"] = str(only)
+    ended = processes.run(command, path.parent, environment, results, options.file_seconds)
+    if not ended:
         print(f"{path.stem}: stopped after {options.file_seconds:g} s; "
               "--keep goes on with what is left", flush=True)
+    return ended
+
+
+def _note_absent(results: Path, names: Sequence[str]) -> None:
+    """Notes the tests that the file does not have on JAX: it may generate others there."""
+    known = {result.name for result in records.results_of(results)}
+    with open(results, "a") as stream:
+        for name in names:
+            if name not in known:
+                stream.write(json.dumps({"id": name, "outcome": "failed", "type": "LookupError",
+                                         "message": "JAX has no such test"}) + "\n")
 
 
 def folder_on_jax(folder: Path) -> Path:

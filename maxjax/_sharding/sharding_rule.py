@@ -13,6 +13,11 @@ from maxjax._primitives.rules import FactorRule
 BATCHING = "…"
 
 
+def _check_name(factor: str) -> None:
+    if not re.match("[a-zA-Z]", factor):
+        raise ValueError(f"Factor names have to start with a letter, but got {factor!r}")
+
+
 class CompoundFactor(tuple[str, ...]):
     """A dimension that consists of several factors, the first the major one.
 
@@ -25,6 +30,13 @@ class CompoundFactor(tuple[str, ...]):
     def __new__(cls, *factors: str) -> CompoundFactor:
         if len(factors) < 2:
             raise ValueError("A compound factor should contain at least two factors")
+        for factor in factors:
+            if not isinstance(factor, str):
+                raise ValueError(
+                    f"Each element of CompoundFactor must be a str, but got {type(factor)}")
+            if factor.startswith(BATCHING):
+                raise ValueError("Ellipsis can't be used in a compound factor")
+            _check_name(factor)
         return super().__new__(cls, factors)
 
 
@@ -38,12 +50,14 @@ class ArrayMapping(tuple[Any, ...]):
     __slots__ = ()
 
     def __new__(cls, *dims: Any) -> ArrayMapping:
-        for dim in dims:
+        for place, dim in enumerate(dims):
             if not isinstance(dim, (str, CompoundFactor)):
                 raise ValueError("Each element of ArrayMapping must be a str or CompoundFactor, "
                                  f"but got {type(dim)}")
-            if isinstance(dim, str) and not re.match(rf"[a-zA-Z]|{BATCHING}", dim):
-                raise ValueError(f"Factor names have to start with a letter, but got {dim!r}")
+            if isinstance(dim, str) and not dim.startswith(BATCHING):
+                _check_name(dim)
+            elif isinstance(dim, str) and place:
+                raise ValueError("Ellipsis can only be used at the beginning of a dimension")
         return super().__new__(cls, dims)
 
 
@@ -74,15 +88,17 @@ class SdyShardingRule:
         dims = [dim for mapping in (*self.operand_mappings, *self.result_mappings)
                 for dim in mapping]
         whole = {dim for dim in dims if not isinstance(dim, CompoundFactor)}
+        parts = {name for dim in dims if isinstance(dim, CompoundFactor) for name in dim}
         for name in factor_sizes:
+            if name not in whole | parts:
+                raise ValueError(f"Factor {name} is not used in the rule, but size is provided")
             if name in whole:
                 raise ValueError(
                     f"Factor {name} represents a whole dimension; do not specify its size")
-        for dim in dims:
-            for name in dim if isinstance(dim, CompoundFactor) else ():
-                if name not in whole and name not in factor_sizes:
-                    raise ValueError(f"Factor {name} is only used in compound factors; must "
-                                     "specify its size")
+        for name in sorted(parts - whole):
+            if name not in factor_sizes:
+                raise ValueError(
+                    f"Factor {name} is only used in compound factors; must specify its size")
 
     def _key(self) -> Any:
         return (self.operand_mappings, self.result_mappings, self.reduction_factors,

@@ -395,8 +395,7 @@ class ArrayImpl(Array):
             raise self._deleted()
         if self._cell is not None:
             self.host()
-        other = ArrayImpl(self.aval, self._value)
-        other._placement, other._committed = self._placement, self._committed
+        other = ArrayImpl(self.aval, self._value, None, self._placement, self._committed)
         for name in ("_layout", "_stored", "_summands"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))

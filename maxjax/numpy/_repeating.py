@@ -364,6 +364,7 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
         amounts = list(amounts) * len(axes)
     if len(axes) == 1 and len(amounts) > 1:
         axes = axes * len(amounts)
+    given = x
     for index, amount in zip(axes, amounts, strict=True):
         length: Any = x.shape[index]
         if not length:
@@ -388,4 +389,4 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
             x = concatenate_p.bind(
                 slicing.slice_in_dim(x, length - offset, length, index),
                 slicing.slice_in_dim(x, 0, length - offset, index), dimension=index)
-    return x
+    return apart(x) if x is given else x

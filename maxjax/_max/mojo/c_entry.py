@@ -203,50 +203,6 @@ def run_arrays(program: Args, arguments: Args, many: Int, results: Args, more: I
 '''
 
 
-# What compilers call where a processor has no instruction for it: conversions of 16 bits, each
-# rounded once. Whoever links with a C compiler has them from its library.
-_CONVERSIONS = """
-@export("__truncsfbf2")
-def single_to_bfloat(x: Float32) abi("C") -> Scalar[DType.bfloat16]:
-    var bits = x.to_bits[DType.uint32]()
-    var rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    if (bits & 0x7FFFFFFF) > 0x7F800000:
-        rounded = (bits >> 16) | 0x40
-    return Scalar[DType.bfloat16](from_bits=rounded.cast[DType.uint16]())
-
-
-@export("__truncdfbf2")
-def double_to_bfloat(x: Float64) abi("C") -> Scalar[DType.bfloat16]:
-    # To the nearest odd number of single precision, unless it is one: then its half is on the
-    # right side.
-    var near = x.cast[DType.float32]()
-    var bits = near.to_bits[DType.uint32]()
-    var wide = near.cast[DType.float64]()
-    if wide != x and x == x:
-        if abs(wide) > abs(x):
-            bits -= 1
-        bits |= 1
-    return single_to_bfloat(Float32(from_bits=bits))
-
-
-@export("__truncsfhf2")
-def single_to_half(x: Float32) abi("C") -> Float16:
-    return external_call["__truncdfhf2", Float16](x.cast[DType.float64]())
-
-
-@export("__extendhfsf2")
-def half_to_single(x: Float16) abi("C") -> Float32:
-    var bits = x.to_bits[DType.uint16]().cast[DType.uint32]()
-    var sign = (bits & 0x8000) << 16
-    var exponent = (bits >> 10) & 0x1F
-    var fraction = bits & 0x3FF
-    if exponent == 0:
-        var size = fraction.cast[DType.float32]() * 5.9604644775390625e-08
-        return Float32(from_bits=size.to_bits[DType.uint32]() | sign)
-    if exponent == 31:
-        return Float32(from_bits=sign | 0x7F800000 | (fraction << 13))
-    return Float32(from_bits=sign | ((exponent + 112) << 23) | (fraction << 13))
-"""
 # Mojo's standard library, which a user's own function may need, prints by MAX's runtime before it
 # ends a process. That is not here: it ends without a word.
 _PRINTING = """
@@ -359,7 +315,7 @@ def text(name: str, slots: Sequence[int], sizes: Sequence[tuple[str, int, int]],
     choice.append(f'    var program = words_at(external_call["{PROGRAMS}", Args](), chosen)')
     if sizes:       # constraints may forbid what is within bounds
         choice += ["    if Int(program) == 0:", f"        return {WRONG_SIZES}"]
-    lines = [_TEXT, _CONVERSIONS, _PRINTING, _THREADS if has_threads else _NO_THREADS, ""]
+    lines = [_TEXT, _PRINTING, _THREADS if has_threads else _NO_THREADS, ""]
     if len(slots) <= MOST_PARAMETERS:
         given = [*parameters, *(f"p{n}: Bytes" for n in range(len(slots)))]
         lines += [f'@export("{name}")', f'def entry({", ".join(given)}) abi("C") -> Int32:',

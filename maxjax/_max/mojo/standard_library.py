@@ -68,11 +68,13 @@ from kernels.launching_here import Part, launch
 @export("maxjax_launch")
 def maxjax_launch(part: Part, slots: Slots, args: Args, at: Int) abi("C"):
     launch(part, slots, args, at)
-
+'''
+# What compilers call where a processor has no instruction for it: conversions of 16 bits, each
+# rounded once. Whoever links with a C compiler has them from its library.
+_CONVERSIONS = '''
 
 @export("__truncdfhf2")
-def maxjax_rounded_to_half(x: Float64) abi("C") -> Float16:
-    # What processors without an instruction for it call.
+def maxjax_double_to_half(x: Float64) abi("C") -> Float16:
     var bits = x.to_bits[DType.uint64]()
     var sign = (bits >> 48) & 0x8000
     var a = bits & 0x7FFFFFFFFFFFFFFF
@@ -92,6 +94,48 @@ def maxjax_rounded_to_half(x: Float64) abi("C") -> Float16:
         var half = UInt64(1) << (shift - 1)
         result = (mantissa + half - 1 + ((mantissa >> shift) & 1)) >> shift
     return Float16(from_bits=(sign | result).cast[DType.uint16]())
+
+
+@export("__truncsfbf2")
+def maxjax_single_to_bfloat(x: Float32) abi("C") -> Scalar[DType.bfloat16]:
+    var bits = x.to_bits[DType.uint32]()
+    var rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    if (bits & 0x7FFFFFFF) > 0x7F800000:
+        rounded = (bits >> 16) | 0x40
+    return Scalar[DType.bfloat16](from_bits=rounded.cast[DType.uint16]())
+
+
+@export("__truncdfbf2")
+def maxjax_double_to_bfloat(x: Float64) abi("C") -> Scalar[DType.bfloat16]:
+    # To the nearest odd number of single precision, unless it is one: then its half is on the
+    # right side.
+    var near = x.cast[DType.float32]()
+    var bits = near.to_bits[DType.uint32]()
+    var wide = near.cast[DType.float64]()
+    if wide != x and x == x:
+        if abs(wide) > abs(x):
+            bits -= 1
+        bits |= 1
+    return maxjax_single_to_bfloat(Float32(from_bits=bits))
+
+
+@export("__truncsfhf2")
+def maxjax_single_to_half(x: Float32) abi("C") -> Float16:
+    return maxjax_double_to_half(x.cast[DType.float64]())
+
+
+@export("__extendhfsf2")
+def maxjax_half_to_single(x: Float16) abi("C") -> Float32:
+    var bits = x.to_bits[DType.uint16]().cast[DType.uint32]()
+    var sign = (bits & 0x8000) << 16
+    var exponent = (bits >> 10) & 0x1F
+    var fraction = bits & 0x3FF
+    if exponent == 0:
+        var size = fraction.cast[DType.float32]() * 5.9604644775390625e-08
+        return Float32(from_bits=size.to_bits[DType.uint32]() | sign)
+    if exponent == 31:
+        return Float32(from_bits=sign | 0x7F800000 | (fraction << 13))
+    return Float32(from_bits=sign | ((exponent + 112) << 23) | (fraction << 13))
 '''
 
 _lock = threads.lock()
@@ -220,7 +264,7 @@ def _prepare(made: Path, scratch: Path, options: Sequence[str], common: str, run
     (made / _STAND_IN).mkdir()
     (made / _STAND_IN / "cc").symlink_to(linker() or "")
     shared = scratch / "shared.mojo"
-    shared.write_text(_SHARED + common)
+    shared.write_text(_SHARED + _CONVERSIONS + common)
     run([*(["mojo", "precompile", "-o", str(made / f"{path.name}.mojoc"), str(path)]
            for path in (*(SOURCES / name for name in PACKAGES), kernels)),
          ["mojo", "build", "--emit", "object", *options, str(shared),
@@ -259,7 +303,8 @@ def _parts() -> frozenset[str]:
 @functools.cache
 def _digest() -> str:
     """A digest of its sources and of the kernels that are part of it."""
-    total = hashlib.sha256(f"{kernel_digest.kernels(_KERNELS)} {_SHARED} {_DECLARED}".encode())
+    texts = (kernel_digest.kernels(_KERNELS), _SHARED, _CONVERSIONS, _DECLARED)
+    total = hashlib.sha256(" ".join(texts).encode())
     for path in sorted(SOURCES.rglob("*.mojo")):
         total.update(f"{path.relative_to(SOURCES)}".encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()

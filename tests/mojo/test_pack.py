@@ -148,6 +148,14 @@ def test_copy_bytes() -> None:
     assert target.tolist() == [0, 0, 7, 8, 9]
 
 
+@pytest.mark.parametrize("count", (2**20 - 1, 2**20, 3 * 2**20 + 5))
+def test_copy_bytes_in_parts(count: int) -> None:
+    source = guarded(np.arange(count + 3).astype(np.uint8))
+    target = guarded(np.zeros(count + 2, np.uint8))
+    Tape().add(library("tape").tape_copy_bytes, 0, 3, 1, 2, count).run(source, target)
+    assert np.array_equal(target, np.concatenate((np.zeros(2, np.uint8), source[3:])))
+
+
 @pytest.mark.parametrize("reverse", (0, 1))
 @pytest.mark.parametrize("count", (0, 1, 2, 5))
 def test_a_tape_runs_a_scan(count: int, reverse: int) -> None:

@@ -7,11 +7,13 @@ they find the tapes they run by address, among their integers.
 from std.memory import unsafe_memcpy
 
 from kernels.calling import Args, Slots, address, integer
-from kernels.crew import Words, help_forever, prepare
+from kernels.crew import Tasks, Words, help_forever, prepare, spread
 from kernels.host import call_python, is_stopped
 
 comptime Kernel = def (Slots, Args) abi("C") thin -> None
 comptime Bytes = Pointer[UInt8, MutAnyOrigin]
+# One thread alone does not use all that memory gives: what is longer is copied in such parts.
+comptime PART = 512 * 1024
 
 # Of NumPy's array objects: where the data pointer and the flags are, and the flags that are needed.
 comptime DATA = 16
@@ -137,13 +139,41 @@ def tape_call_python(slots: Slots, args: Args) abi("C"):
     call_python(slots, args)
 
 
+@fieldwise_init
+struct Parts(Tasks):
+    """A copy of many bytes, in parts."""
+
+    var source: Pointer[UInt8, MutUntrackedOrigin]
+    var target: Pointer[UInt8, MutUntrackedOrigin]
+    var count: Int
+
+    def run(self, task: Int):
+        var first = task * PART
+        unsafe_memcpy(
+            dest=self.target.unsafe_offset(first), src=self.source.unsafe_offset(first),
+            count=min(PART, self.count - first),
+        )
+
+
 @export("tape_copy_bytes")
 def tape_copy_bytes(slots: Slots, args: Args) abi("C"):
     """Copies bytes, unless they are there. Operands: from, to. Integers: how many."""
     var source = address(slots, args, 0)
     var target = address(slots, args, 1)
-    if source != target:
-        unsafe_memcpy(dest=target, src=source, count=integer(args, 4))
+    var count = integer(args, 4)
+    if source == target:
+        return
+    if count < 2 * PART:
+        unsafe_memcpy(dest=target, src=source, count=count)
+        return
+    spread(
+        Parts(
+            source.unsafe_origin_cast[MutUntrackedOrigin](),
+            target.unsafe_origin_cast[MutUntrackedOrigin](),
+            count,
+        ),
+        (count + PART - 1) // PART,
+    )
 
 
 @export("crew_open")

@@ -228,6 +228,13 @@ def _each(eqn: JaxprEqn, *operands: Operand) -> Any:
     return pairs if eqn.primitive.multiple_results else pairs[0]
 
 
+def _barrier(eqn: JaxprEqn, *operands: Operand) -> list[Any]:
+    """Both parts of complex operands, and the others as they are, behind one barrier."""
+    results = iter(apply_equation(eqn, _flat(operands)))
+    return [(next(results), next(results)) if isinstance(x, Complex) else next(results)
+            for x in operands]
+
+
 def _params_of_part(params: Params, dtype: np.dtype, k: int) -> dict[str, Any]:
     if "fill_value" not in params or params["mode"] is not GatherScatterMode.FILL_OR_DROP:
         return params
@@ -331,7 +338,7 @@ _MOVED = frozenset((
 RULES: dict[Primitive, Callable[..., Any]] = {
     **dict.fromkeys((
         add_any_p, add_p, broadcast_in_dim_p, concatenate_p, copy_p, cumsum_p, dynamic_slice_p,
-        dynamic_update_slice_p, gather_p, name_p, neg_p, optimization_barrier_p, pad_p,
+        dynamic_update_slice_p, gather_p, name_p, neg_p, pad_p,
         reduce_sum_p, reshape_p, rev_p, scatter_add_p, scatter_p, scatter_sub_p, select_n_p,
         slice_p, split_p, squeeze_p, stack_p, sub_p, tile_p, transpose_p, unstack_p), _each),
     **complex_functions.RULES,
@@ -342,6 +349,7 @@ RULES: dict[Primitive, Callable[..., Any]] = {
     eq_p: _compared(both),
     imag_p: lambda eqn, x: x.parts[1],
     ne_p: _compared(either),
+    optimization_barrier_p: _barrier,
     qr_p: _qr,
     reduce_prod_p: _reduced_product,
     real_p: lambda eqn, x: x.parts[0],

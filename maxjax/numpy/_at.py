@@ -121,7 +121,7 @@ class _IndexUpdateRef:
         # Where all is read, no mode is asked for.
         whole = all(entry is None or entry is Ellipsis or (
             isinstance(entry, slice) and entry == slice(None)) for entry in as_tuple(self.index))
-        parsed = None if mode is None or whole else GatherScatterMode.from_any(mode)
+        parsed = None if mode is None or whole else _mode_of(self.array, self.index, mode)
         concrete(fill_value, "fill_value argument to indexed get()")
         if out_sharding is not None:
             return with_out_sharding(take, out_sharding, self.array, self.index, parsed, fill_value,
@@ -250,6 +250,16 @@ def _selects_nothing(x: Array, index: Any) -> bool:
         entry.kind == "slice" and count_of(entry.value) == 0 for entry in entries)
 
 
+def _mode_of(x: Array, index: Any, mode: Any) -> GatherScatterMode:
+    """The mode of that name, which nobody asks for where no element is selected."""
+    try:
+        return GatherScatterMode.from_any(mode)
+    except ValueError:
+        if not has_slices(index) and _selects_nothing(x, index):
+            return GatherScatterMode.FILL_OR_DROP
+        raise
+
+
 def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
            unique_indices: bool = False, indices_are_sorted: bool = False,
            wrap_negative: bool = True) -> Array:
@@ -269,13 +279,10 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
         result = update(convert_element_type(x, joined), index, values, kind, mode, unique_indices,
                         indices_are_sorted, wrap_negative)
         return convert_element_type(result, x.aval.dtype, x.aval.weak_type)
-    parsed = GatherScatterMode.from_any(mode)
+    parsed = _mode_of(x, index, mode)
     shape = x.aval.shape
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
-    for entry in entries:
-        if entry.kind == "scalar" and not x.aval.shape[entry.dim]:
-            raise IndexError(f"index is out of bounds for axis {entry.dim} with size 0")
     if explicit_mesh(x, values, *[entry.value for entry in entries]) is not None:
         refuse_updating(x, entries, values)
     # Complex numbers are in an order, as scatters know it and derivatives of maxima do not.

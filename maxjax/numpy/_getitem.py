@@ -164,11 +164,9 @@ def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:
     for entry in entries:
         if entry.kind not in ("int", "scalar"):
             continue
-        if not sizes[entry.dim]:
-            raise IndexError(f"index is out of bounds for axis {entry.dim} with size 0")
         places[entry.dim] = (
             int32_place(entry, sizes[entry.dim], wrap_negative) if entry.kind == "int" else
-            host_or_device(entry.value, sizes[entry.dim], wrap_negative))
+            host_or_device(entry.value, sizes[entry.dim], wrap_negative, signed=False))
         sizes[entry.dim] = 1
     x = dynamic_slice_p.bind(x, *slice_starts(places, x.aval.shape), slice_sizes=tuple(sizes))
     taken = [Entry("int", 0, entry.dim) if entry.kind in ("int", "scalar") else
@@ -187,7 +185,8 @@ def _take_arrays(x: Array, entries: list[Entry], mode: GatherScatterMode,
     shape = x.aval.shape
     # The gather handles integers that may be out of bounds.
     left = [entry for entry in entries if entry.kind == "int" and (
-        fills or (mode is not CLIP and is_outside(entry, shape, wrap_negative)))]
+        fills or not shape[entry.dim] or (
+            mode is not CLIP and is_outside(entry, shape, wrap_negative)))]
     static = [entry for entry in entries if entry not in left]
     x = run_steps(x, static_steps(shape, static, wrap_negative, drop=False))
     sizes = x.aval.shape

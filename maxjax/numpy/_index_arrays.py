@@ -35,14 +35,31 @@ def int32_place(entry: Entry, size: int, wrap_negative: bool) -> Any:
                        np.int32)
 
 
-def host_or_device(index: Any, size: int, wrap_negative: bool) -> Any:
-    """An integer operand with negative indices wrapped; on the host if its value is known."""
+def as_signed(index: Any) -> Any:
+    """Indices of a gather or scatter as JAX has them read: of unsigned ones the low 32 bits as a
+    signed number, so that 2**32 - 1 lies before the array, and not behind it."""
+    if not dtypes.is_unsigned(index.dtype) or index.dtype.itemsize < 4:
+        return index
+    if isinstance(index, np.ndarray):
+        return index.astype(np.uint32).view(np.int32)
+    return cast(index, dtypes.int32)
+
+
+def host_or_device(index: Any, size: int, wrap_negative: bool, signed: bool = True) -> Any:
+    """An integer operand with negative indices wrapped; on the host if its value is known.
+
+    Args:
+      signed: whether unsigned indices are read as a gather reads them; a slice does not.
+    """
     own = False
     if is_dimension(size) and not isinstance(index, Array):
         index = installed.runtime.operand(index)
     elif (index.__class__ is ArrayImpl and index.is_ready() and index.aval.size <= _HOST_SIZE
           and not shows_sharding(index)):
         index, own = index.host(), True
+    wrap_negative = wrap_negative and dtypes.is_signed(index.dtype)
+    if signed:
+        index = as_signed(index)
     if isinstance(index, np.ndarray):
         if index.dtype == np.int32 and size < 1 << 30:
             if wrap_negative:
@@ -53,7 +70,7 @@ def host_or_device(index: Any, size: int, wrap_negative: bool) -> Any:
             return index[()] if own or not index.shape else index.copy()
         wide = index.astype(np.int64) if index.dtype != np.uint64 else np.minimum(
             index, np.uint64(2**62)).astype(np.int64)
-        if wrap_negative and dtypes.is_signed(index.dtype):
+        if wrap_negative:
             wide = np.where(wide < 0, wide + size, wide)
         return np.clip(wide, -2**31, 2**31 - 1).astype(np.int32)[()]
     return from_end(index, size) if wrap_negative else index

@@ -94,8 +94,6 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
             entries.append(Entry("slice", _range(part, shape[dim], position), dim))
             dim += 1
         elif part.__class__ is int:
-            if not shape[dim]:
-                raise IndexError(f"index is out of bounds for axis {dim} with size 0")
             _check_int32(part)
             entries.append(Entry("int", part, dim))
             dim += 1
@@ -104,6 +102,12 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
             dim += 1
     if gap < len(entries) and used == len(shape):
         entries[gap].detached = True
+    # Beside arrays of positions a number is one of them: whether there is such a place depends on
+    # whether any is asked for.
+    if not any(entry.kind == "array" for entry in entries):
+        for entry in entries:
+            if entry.kind in ("int", "scalar") and not shape[entry.dim]:
+                raise IndexError(f"index is out of bounds for axis {entry.dim} with size 0")
     return entries
 
 

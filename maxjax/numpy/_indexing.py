@@ -39,6 +39,7 @@ from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._at import IndexUpdateHelper, update
 from maxjax.numpy._getitem import getitem
 from maxjax.numpy._getitem import take as take_index
+from maxjax.numpy._index_arrays import as_signed
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
@@ -198,6 +199,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
             f"{indices.ndim} vs. {rank}")
     axis = canonical_axis(axis, rank)
     size = arr.shape[axis]
+    indices = as_signed(indices)
     if wrap_negative_indices:
         indices = from_end(indices, size)
     parsed = _mode(mode)

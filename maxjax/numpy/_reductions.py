@@ -160,9 +160,8 @@ def strong(x: Array) -> Array:
 
 
 def all_sizes(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Whether no reduced axis is empty (or the result is empty anyway)."""
-    return 0 not in [shape[axis] for axis in axes] or 0 in [
-        size for i, size in enumerate(shape) if i not in axes]
+    """Whether no reduced axis is empty. Unlike NumPy, JAX asks even where the result is empty."""
+    return 0 not in [shape[axis] for axis in axes]
 
 
 _ALL_AXES = tuple(tuple(range(rank)) for rank in range(8))

@@ -212,6 +212,16 @@ def test_temporaries():
     assert plan.arena < 3 * X.nbytes
 
 
+def test_values_without_elements_in_two_places():
+    """A carry that is two results, or takes another's place, is not copied where it is empty."""
+    x = X[:, :0]
+    check(lambda x: lax.scan(lambda c, _: ((c[1], c[0]), c[0]), (x, x + 1), None, length=3), x)
+    check(lambda x: lax.scan(lambda c, _: ((c[1] * 2,) * 2, (c[0], c[1] * 2)), (x, x), None, 3), x)
+    check(lambda x: [lax.fori_loop(0, 3, lambda i, c: jnp.sort(c), x)] * 3, x)
+    check(lambda x: lax.cond(x.size + x.sum() > 0, lambda x: (x, x, jnp.sort(x)),
+                             lambda x: (jnp.sort(x),) * 3, x), x)
+
+
 def step(what: int, i, x, y, a: int, b: int):
     """An update, a read or a choice of two values."""
     return [

@@ -127,8 +127,19 @@ def derivative(z):
     return maxjax.value_and_grad(loss)(jnp.arange(6.0))
 
 
+def behind_barriers(z):
+    """Complex numbers and others behind one barrier, and behind those of ``checkpoint``."""
+    w, n, r = lax.optimization_barrier((z * 2j, jnp.arange(8), jnp.abs(z)))
+
+    def size(z, n):
+        w = lax.fori_loop(0, 2, lambda i, c: jnp.sin(c) * n, z)
+        return (jnp.abs(w[n % 4]) ** 2).sum()
+    return w + n * r, *maxjax.value_and_grad(maxjax.checkpoint(size))(z / 4, n)
+
+
 @pytest.mark.parametrize("function", (
-    in_loops, in_while, in_branches, products, movement, derivative, decompositions),
+    in_loops, in_while, in_branches, products, movement, derivative, decompositions,
+    behind_barriers),
     ids=lambda function: function.__name__)
 def test_loops_carry_parts(function, dtype):
     item = check(function, Z.astype(dtype))

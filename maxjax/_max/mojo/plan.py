@@ -130,7 +130,7 @@ class Plan:
             if isinstance(node, Input):
                 self.outputs.append(node.number)
                 continue
-            if isinstance(node, Empty):
+            if 0 in node.shape:     # whatever it is, there is nothing to write
                 self.outputs.append(np.zeros(*kind))
                 continue
             final = _writable(node, context, written)
@@ -652,7 +652,7 @@ class Part:
         kept: set[int] = set()
         for position, node in enumerate(results):
             source = nodes[carried[position]] if position in carried else None
-            if isinstance(node, Empty) or position in unread:
+            if 0 in node.shape or position in unread:
                 continue
             if node is source:
                 kept.add(position)      # it is there already

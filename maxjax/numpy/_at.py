@@ -121,7 +121,7 @@ class _IndexUpdateRef:
         # Where all is read, no mode is asked for.
         whole = all(entry is None or entry is Ellipsis or (
             isinstance(entry, slice) and entry == slice(None)) for entry in as_tuple(self.index))
-        parsed = None if mode is None or whole else GatherScatterMode.from_any(mode)
+        parsed = None if mode is None or whole else _parsed_mode(mode, self.array, self.index)
         concrete(fill_value, "fill_value argument to indexed get()")
         if out_sharding is not None:
             return with_out_sharding(take, out_sharding, self.array, self.index, parsed, fill_value,
@@ -250,6 +250,16 @@ def _selects_nothing(x: Array, index: Any) -> bool:
         entry.kind == "slice" and count_of(entry.value) == 0 for entry in entries)
 
 
+def _parsed_mode(mode: Any, x: Array, index: Any) -> GatherScatterMode:
+    """The mode of that name; where nothing is selected no name is wrong, as in JAX."""
+    try:
+        return GatherScatterMode.from_any(mode)
+    except ValueError:
+        if _selects_nothing(x, index):
+            return GatherScatterMode.from_any(None)
+        raise
+
+
 def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
            unique_indices: bool = False, indices_are_sorted: bool = False,
            wrap_negative: bool = True) -> Array:
@@ -262,6 +272,13 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
         return _update_windows(x, index, values, kind, mode, unique_indices, indices_are_sorted,
                                wrap_negative)
     values, joined = _values(x, values, kind)
+    combine = _KINDS[kind][1]
+    if joined == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
+        if _selects_nothing(x, index):
+            return x
+        raise TypeError(
+            f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "
+            "position 0 are subtypes of integer, floating, complexfloating.")
     if joined != x.aval.dtype and kind != "set":
         if _selects_nothing(x, index):      # nor does the dtype round what it cannot hold
             return x
@@ -269,7 +286,7 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
         result = update(convert_element_type(x, joined), index, values, kind, mode, unique_indices,
                         indices_are_sorted, wrap_negative)
         return convert_element_type(result, x.aval.dtype, x.aval.weak_type)
-    parsed = GatherScatterMode.from_any(mode)
+    parsed = _parsed_mode(mode, x, index)
     shape = x.aval.shape
     x, index = with_flags(x, index)
     entries = parse(x.aval.shape, index)
@@ -356,10 +373,6 @@ def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
         dtypes.warn_of_discarded_parts(given, dtype)
     if combine is not None and dtypes.is_opaque(dtype):
         raise TypeError(f"{_KINDS[kind][0].name} does not accept dtype {dtype}.")
-    if joined == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
-        raise TypeError(
-            f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "
-            "position 0 are subtypes of integer, floating, complexfloating.")
     wanted = dtype if kind == "set" else joined
     return (element(value, wanted) if scalar else convert_element_type(value, wanted)), joined
 
@@ -482,7 +495,7 @@ def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
         rank = len(column.shape)
         dims.append(tuple(common_dims[len(common) - rank:]))
         index_map.append(entry.dim)
-    if 0 in wanted:     # whatever the values' shape is, as in JAX
+    if 0 in wanted:     # whatever the values' shape and dtype are, as in JAX
         return x
     values = broadcast_values(values, tuple(wanted))
     kept = tuple(size for size, dim in zip(wanted, dimensions, strict=True)

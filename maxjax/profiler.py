@@ -1,4 +1,4 @@
-"""jax.profiler: where the time went, as a file for Perfetto and chrome://tracing.
+"""jax.profiler: where the time went, as files for Perfetto, chrome://tracing and XLA's tools.
 
 A profile has a span for each program that ran, with its tier, for the compiled pieces and host
 steps of those that have several, for each operation outside ``jit``, each function that was traced
@@ -26,6 +26,9 @@ from maxjax._base.profiles import ProfileLine as ProfileLine
 from maxjax._base.profiles import ProfilePlane as ProfilePlane
 from maxjax._base.profiles import Recording as _Recording
 from maxjax._base.profiles import write as _write_profile
+from maxjax._base.protobuf import content as _content
+from maxjax._base.protobuf import number as _number
+from maxjax._base.protobuf import varint as _varint
 from maxjax._runtime import placement as _placement
 from maxjax.version import __version__ as _version
 
@@ -386,30 +389,14 @@ def device_memory_profile(backend: str | None = None) -> bytes:
         counts[1] += array.nbytes
     strings = ["", "allocations", "count", "space", "bytes", *groups]
     # https://github.com/google/pprof/blob/main/proto/profile.proto
-    body = _field(1, _number(1, 1) + _number(2, 2)) + _field(1, _number(1, 3) + _number(2, 4))
-    for number, counts in enumerate(groups.values(), 1):
+    body = _content(1, _number(1, 1) + _number(2, 2))
+    body += _content(1, _number(1, 3) + _number(2, 4))
+    for key, counts in enumerate(groups.values(), 1):
         values = b"".join(map(_varint, counts))
-        body += _field(2, _field(1, _varint(number)) + _field(2, values))
-        body += _field(4, _number(1, number) + _field(4, _number(1, number)))
-        body += _field(5, _number(1, number) + _number(2, number + 4))
-    return gzip.compress(body + b"".join(_field(6, text.encode()) for text in strings))
-
-
-def _varint(value: int) -> bytes:
-    digits = []
-    while True:
-        value, digit = value >> 7, value & 127
-        digits.append(digit | (128 if value else 0))
-        if not value:
-            return bytes(digits)
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _field(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
+        body += _content(2, _content(1, _varint(key)) + _content(2, values))
+        body += _content(4, _number(1, key) + _content(4, _number(1, key)))
+        body += _content(5, _number(1, key) + _number(2, key + 4))
+    return gzip.compress(body + b"".join(_content(6, text.encode()) for text in strings))
 
 
 def save_device_memory_profile(filename: str | os.PathLike[str],

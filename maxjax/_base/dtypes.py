@@ -233,6 +233,14 @@ def canonical(dtype: DTypeLike) -> Any:
     return own
 
 
+def kept(dtype: DTypeLike) -> Any:
+    """The dtype of a result that has an operand's: ``canonical``, but where the option
+    ``jax_explicit_x64_dtypes`` allows 64 bits, as then they stay."""
+    if config.explicit_x64_dtypes.value == options.ExplicitX64Mode.ALLOW:
+        return as_dtype(dtype)
+    return canonical(dtype)
+
+
 def requested(dtype: DType, name: str) -> Any:
     """The dtype that stands for one that was asked for, not as a Python type, in ``name``.
 

@@ -1,4 +1,7 @@
-"""Profiles: what was recorded, as objects and as a file for Perfetto and chrome://tracing."""
+"""Profiles: what was recorded, as objects and as files.
+
+One file is for Perfetto and chrome://tracing, the other for what reads XLA's profiles.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from maxjax._base import spans
+from maxjax._base import spans, xplane
+from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.processes import job
 
 # Spans of one thread have to nest, or Perfetto drops them: those of several programs that are
@@ -36,20 +40,20 @@ class ProfileEvent:
     ('load', True)
     """
 
-    def __init__(self, name: str, category: str, thread: int, start: int, end: int,
-                 arguments: dict[str, object]):
+    def __init__(self, name: str, category: str, thread: int, start: float, end: float,
+                 stats: xplane.Stats):
         self.name = name
         self.category = category
         self.start_ns = float(start)
         self.end_ns = float(end)
         self.duration_ns = float(end - start)
         self._thread = thread
-        self._arguments = arguments
+        self._stats = stats
 
     @property
     def stats(self) -> Iterator[tuple[str, Any]]:
         """The data that come with it, by name."""
-        return iter(self._arguments.items())
+        return iter(self._stats)
 
 
 class ProfileLine:
@@ -82,7 +86,7 @@ class ProfilePlane:
     ['/host:metadata', '/host:CPU', 'Task Environment']
     """
 
-    def __init__(self, name: str, stats: dict[str, object], lines: list[ProfileLine]):
+    def __init__(self, name: str, stats: xplane.Stats, lines: list[ProfileLine]):
         self.name = name
         self._stats = stats
         self._lines = lines
@@ -95,13 +99,11 @@ class ProfilePlane:
     @property
     def stats(self) -> Iterator[tuple[str, Any]]:
         """Data about all of it, by name."""
-        return iter(self._stats.items())
+        return iter(self._stats)
 
 
 class ProfileData:
     """A profile: what ``jax.profiler.ProfileSession`` recorded.
-
-    Files of XLA's profiler are not read.
 
     >>> with jax.profiler.trace() as session:
     ...     pass
@@ -122,25 +124,62 @@ class ProfileData:
         return next((plane for plane in self._planes if plane.name == name), None)
 
     @staticmethod
-    def from_file(proto_file_path: str) -> NoReturn:
-        """Is an error: see the class."""
-        raise _not_read()
+    def from_file(proto_file_path: str) -> ProfileData:
+        """Reads a file ``*.xplane.pb``, which JAX or maxjax wrote.
+
+        Raises:
+          JaxRuntimeError: there is none.
+          RuntimeError: it is no such file.
+        """
+        try:
+            written = Path(proto_file_path).read_bytes()
+        except FileNotFoundError:
+            raise JaxRuntimeError(
+                f"NOT_FOUND: {proto_file_path}; No such file or directory") from None
+        return ProfileData.from_serialized_xspace(written)
 
     @staticmethod
-    def from_serialized_xspace(serialized_xspace: bytes) -> NoReturn:
-        """Is an error: see the class."""
-        raise _not_read()
+    def from_serialized_xspace(serialized_xspace: bytes) -> ProfileData:
+        """Reads the contents of a file ``*.xplane.pb``.
+
+        Raises:
+          RuntimeError: they are no profile, or not a whole one.
+        """
+        try:
+            planes = xplane.deserialize(serialized_xspace)
+        except ValueError as error:
+            raise RuntimeError(f"Failed to parse XSpace from array: {error}") from None
+        return ProfileData([
+            ProfilePlane(plane.name, plane.stats, [
+                ProfileLine(line.name, line.number, [
+                    _as_event(event, line) for event in line.events])
+                for line in plane.lines])
+            for plane in planes])
 
     @staticmethod
     def from_text_proto(text: str) -> NoReturn:
-        """Is an error: see the class."""
-        raise _not_read()
+        """Is an error: profiles are read in their binary form."""
+        raise NotImplementedError(
+            "maxjax does not read profiles in protocol buffers' text format: use "
+            "ProfileData.from_file of a file *.xplane.pb")
 
 
-def _not_read() -> NotImplementedError:
-    return NotImplementedError(
-        "maxjax does not read files of XLA's profiler: its own profiles are in "
-        "ProfileSession.profile_data, and in *.trace.json.gz as JSON")
+def _as_event(event: xplane.Event, line: xplane.Line) -> ProfileEvent:
+    category = str(dict(event.stats).get("category", ""))
+    start = line.start + event.start
+    return ProfileEvent(event.name, category, line.number, start, start + event.duration,
+                        [pair for pair in event.stats if pair[0] != "category"])
+
+
+def _as_planes(data: ProfileData) -> list[xplane.Plane]:
+    return [
+        xplane.Plane(plane.name, plane._stats, [
+            xplane.Line(line.name, line._thread, 0, [
+                xplane.Event(event.name, event.start_ns, event.duration_ns,
+                             [("category", event.category), *event._stats])
+                for event in line.events])
+            for line in plane.lines])
+        for plane in data.planes]
 
 
 class Recording:
@@ -159,7 +198,8 @@ class Recording:
         self.threads[number] = thread.name
         # append is atomic: programs run in several threads.
         self.events.append(ProfileEvent(
-            name, category, number, max(0, start - self.start), end - self.start, arguments))
+            name, category, number, max(0, start - self.start), end - self.start,
+            tuple(arguments.items())))
 
     def data(self, version: str) -> ProfileData:
         lines = [
@@ -168,10 +208,10 @@ class Recording:
                 key=lambda event: (event.start_ns, -event.duration_ns)))
             for thread, name in self.threads.items()]
         return ProfileData([
-            ProfilePlane("/host:metadata", {"maxjax_version": version}, []),
-            ProfilePlane("/host:CPU", {"process_id": os.getpid()}, lines),
-            ProfilePlane("Task Environment", {
-                "profile_start_time": self.began, "profile_stop_time": time.time_ns()}, [])])
+            ProfilePlane("/host:metadata", [("maxjax_version", version)], []),
+            ProfilePlane("/host:CPU", [("process_id", os.getpid())], lines),
+            ProfilePlane("Task Environment", [
+                ("profile_start_time", self.began), ("profile_stop_time", time.time_ns())], [])])
 
 
 def write(data: ProfileData, folder: Path, perfetto: bool, session_id: str | None) -> None:
@@ -199,13 +239,14 @@ def write(data: ProfileData, folder: Path, perfetto: bool, session_id: str | Non
         paths.append(folder / "perfetto_trace.json.gz")
     for path in paths:
         path.write_bytes(gzip.compress(text.encode()))
+    (folder / f"{host}.xplane.pb").write_bytes(xplane.serialize(_as_planes(data), host))
 
 
 def _as_json(event: ProfileEvent, pid: int) -> list[dict[str, Any]]:
     found: dict[str, Any] = {
         "ph": "X", "name": event.name, "cat": event.category, "pid": pid, "tid": event._thread,
         "ts": event.start_ns / 1e3}
-    if event._arguments:
+    if event._stats:
         found["args"] = {key: str(value) for key, value in event.stats}
     if event.category not in _OVERLAPPING:
         return [found | {"dur": event.duration_ns / 1e3}]

@@ -246,7 +246,7 @@ def typeof(x: object) -> Any:
     if isinstance(x, (Array, Ref)):
         return x.aval
     if isinstance(x, ShapeDtypeStruct):
-        aval = ShapedArray(x.shape, dtypes.canonical(x.dtype), x.weak_type)
+        aval = ShapedArray(x.shape, dtypes.kept(x.dtype), x.weak_type)
         if x.sharding is not None:
             aval = type_on(aval, x.sharding)
         if x.manual_axis_type is not None:
@@ -276,7 +276,7 @@ def abstract_leaf(leaf: object) -> Any:
         return leaf
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is not None and dtype is not None:
-        return ShapedArray(shape, dtypes.canonical(dtype), bool(getattr(leaf, "weak_type", False)))
+        return ShapedArray(shape, dtypes.kept(dtype), bool(getattr(leaf, "weak_type", False)))
     return typeof(leaf)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -34,10 +34,12 @@ class Prepared:
     Attributes:
       pieces: the program's pieces, in order.
       reason: why none of it can be compiled, or None.
+      failed: whether that is an error of planning, not what the program is.
     """
 
     pieces: Sequence[Piece] = ()
     reason: str | None = None
+    failed: bool = field(default=False, kw_only=True)
 
     def reasons(self, number: int) -> list[str]:
         """Why the host computes a piece, or something in the loops of a compiled one."""

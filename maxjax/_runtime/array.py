@@ -363,6 +363,10 @@ class ArrayImpl(Array):
             value = value.copy()
         return value.__dlpack__() if old else read_only(value).__dlpack__(max_version=max_version)
 
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
+
     def __dlpack_device__(self) -> tuple[int, int]:
         return (DLDeviceType.kDLCPU, 0)
 

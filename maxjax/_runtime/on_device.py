@@ -96,7 +96,10 @@ class DeviceProgram:
                 except Exception as error:      # the compiler's own mistakes stop no program
                     if variables.strict():
                         raise
-                    self._prepared = Prepared(reason=f"{type(error).__name__}: {error}")
+                    reason = f"planning failed: {type(error).__name__}: {error}"
+                    warn_once(f"programs for {self.memory.name} run on the host: "
+                              f"{reason.splitlines()[0]}")
+                    self._prepared = Prepared(reason=reason, failed=True)
                 if self._prepared.reason is not None:
                     self.state, self.reason = "host", self._prepared.reason
             return self._prepared

@@ -239,7 +239,12 @@ class Tiering(program_module.Tiering):
         """
         if program.state == "failed":
             program.reason = None
-        if program.compiled is not None and not program.uncompiled or not self.prepare(program):
+        if program.compiled is not None and not program.uncompiled:
+            return
+        if not self.prepare(program):
+            prepared = program.prepared
+            if prepared is not None and prepared.failed:
+                raise CompileError(prepared.reason or "planning failed")
             return
         self.look(program, uncompiled=False)
         while (program.compiled is None or program.uncompiled) and program.state != "host":
@@ -298,7 +303,7 @@ class Tiering(program_module.Tiering):
 
     def _prepare(self, program: Program) -> bool:
         if program.prepared is not None:
-            return program.state != "host"
+            return program.state != "host" and program.prepared.reason is None
         backend = self.backend_of(program)
         program.backend = backend.name
         start = spans.clock()
@@ -308,11 +313,12 @@ class Tiering(program_module.Tiering):
         except Exception as error:      # the compiler's own mistakes stop no program
             if variables.strict():
                 raise
-            program.reason = f"{type(error).__name__}: {error}"
-            logger.info("maxjax: planning a program failed: %s", program.reason)
+            program.reason = f"planning failed: {type(error).__name__}: {error}"
+            logger.info("maxjax: %s", program.reason)
+            prepared = Prepared(reason=program.reason, failed=True)
             if self._fall_back(program):
                 return True
-            prepared = Prepared(reason=program.reason)
+            warn_once(f"programs stay interpreted: {str(prepared.reason).splitlines()[0]}")
         program.prepared = prepared
         if prepared.reason is not None:
             program.state = "host"

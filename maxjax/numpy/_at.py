@@ -272,6 +272,13 @@ def update(x: Array, index: Any, values: Any, kind: str, mode: Any = None,
         return _update_windows(x, index, values, kind, mode, unique_indices, indices_are_sorted,
                                wrap_negative)
     values, joined = _values(x, values, kind)
+    combine = _KINDS[kind][1]
+    if joined == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
+        if _selects_nothing(x, index):
+            return x
+        raise TypeError(
+            f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "
+            "position 0 are subtypes of integer, floating, complexfloating.")
     if joined != x.aval.dtype and kind != "set":
         if _selects_nothing(x, index):      # nor does the dtype round what it cannot hold
             return x
@@ -363,10 +370,6 @@ def _values(x: Array, values: Any, kind: str) -> tuple[Any, Any]:
         dtypes.warn_of_discarded_parts(given, dtype)
     if combine is not None and dtypes.is_opaque(dtype):
         raise TypeError(f"{_KINDS[kind][0].name} does not accept dtype {dtype}.")
-    if joined == dtypes.bool_ and kind in ("add", "sub", "mul") and combine is not None:
-        raise TypeError(
-            f"{combine.name} does not accept dtype bool at position 0. Accepted dtypes at "
-            "position 0 are subtypes of integer, floating, complexfloating.")
     wanted = dtype if kind == "set" else joined
     return (element(value, wanted) if scalar else convert_element_type(value, wanted)), joined
 
@@ -489,7 +492,7 @@ def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
         rank = len(column.shape)
         dims.append(tuple(common_dims[len(common) - rank:]))
         index_map.append(entry.dim)
-    if 0 in wanted:     # whatever the values' shape is, as in JAX
+    if 0 in wanted:     # whatever the values' shape and dtype are, as in JAX
         return x
     values = broadcast_values(values, tuple(wanted))
     kept = tuple(size for size, dim in zip(wanted, dimensions, strict=True)

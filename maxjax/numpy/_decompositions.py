@@ -357,7 +357,7 @@ def det(a: ArrayLike) -> Array:
     if n == 0:
         return creation.ones(a.shape[:-2], a.dtype)
     if n == 1:
-        return a[..., 0, 0]
+        return convert_element_type(a[..., 0, 0], a.dtype)      # strongly typed, as of all sizes
     if n == 2:
         return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
     if n == 3:

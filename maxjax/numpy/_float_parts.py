@@ -97,6 +97,8 @@ def _modf(x: Array) -> tuple[Array, Array]:
 _FORMATS = {     # bits of the exponent, of the mantissa
     dtypes.float16: (5, 10), dtypes.bfloat16: (8, 7), dtypes.float32: (8, 23),
     dtypes.float64: (11, 52)}
+# Their parts are found in float32, which holds all of them.
+_NARROW = frozenset(dtypes.FLOAT8)
 
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
@@ -108,7 +110,12 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     x = inexact_operand("frexp", x)
     if dtypes.is_complex(x.dtype):
         raise TypeError("frexp does not support complex-valued inputs")
-    mantissa, exponent = _frexp(x)
+    if x.dtype == dtypes.float4_e2m1fn:
+        raise TypeError("frexp: float4_e2m1fn does not hold mantissas, such as 0.75 of 3; convert "
+                        "the array to a wider dtype")
+    wide = convert_element_type(x, dtypes.float32) if x.dtype in _NARROW else x
+    mantissa, exponent = _frexp(wide)
+    mantissa = convert_element_type(mantissa, x.dtype, x.aval.weak_type)
     # JAX's exponents lie whole on each device, wherever the mantissas lie.
     return mantissa, whole_along(exponent, range(exponent.ndim))
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from maxjax import dlpack
 from maxjax._base import dtypes
-from maxjax._ir.trace import Array, Tracer
+from maxjax._ir.trace import Array
 from maxjax._ir.typing import DTypeLike
 from maxjax._transforms.vmap import vmap
-from maxjax.numpy._creation import array, on_device
+from maxjax.numpy._creation import array
 from maxjax.numpy._promotion import canonical_shape
 from maxjax.numpy._ranges import iota
 
@@ -22,15 +23,12 @@ __all__ = [
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array from another library, through DLPack.
+    """An array from another library, through DLPack: see ``jax.dlpack.from_dlpack``.
 
     >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)
     """
-    if isinstance(x, Tracer) or not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
-        raise TypeError("The array passed to from_dlpack must have __dlpack__ and "
-                        f"__dlpack_device__ methods; got {type(x)}.")
-    return on_device(array(np.from_dlpack(x)), device)
+    return dlpack.from_dlpack(x, device, copy)
 
 
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:

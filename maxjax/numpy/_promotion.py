@@ -181,7 +181,7 @@ def inexact_dtype(dtype: Any) -> Any:
         return dtype
     if dtypes.is_opaque(dtype):
         raise TypeError(f"Cannot interpret '{dtype}' as a data type")
-    return dtypes.float32 if dtype.itemsize < 8 else dtypes.canonical(dtypes.float64)
+    return dtypes.float32 if dtype.itemsize < 8 else dtypes.kept(dtypes.float64)
 
 
 def promote_inexact(name: str, *args: Any) -> list[Any]:

@@ -13,6 +13,7 @@ from maxjax._base import config, dtypes
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, least
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
+from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.arithmetic import (
     add_p,
@@ -76,14 +77,14 @@ def keep_axes(result: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any
 
 def wide_integer(dtype: Any) -> Any:
     """The dtype in which values are summed: for integers and booleans at least the default width,
-    and 64 bits only if enabled."""
+    and 64 bits only if enabled or allowed."""
     if dtype == dtypes.bool_:
         return dtypes.canonical(dtypes.int64)
     if dtypes.is_integer(dtype):
         wide = dtypes.canonical(
             dtypes.uint64 if dtypes.is_unsigned(dtype) else dtypes.int64)
-        return wide if dtype.itemsize < wide.itemsize else dtypes.canonical(dtype)
-    return dtypes.canonical(dtype)
+        return wide if dtype.itemsize < wide.itemsize else dtypes.kept(dtype)
+    return dtypes.kept(dtype)
 
 
 def boolean_mask(name: str, mask: Any) -> Any:
@@ -146,7 +147,11 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
     if initial is not None:
         if getattr(initial, "shape", ()):
             raise ValueError(f"initial value must be a scalar. Got array of shape {initial.shape}")
-        result = combine(cast(initial, compute), result)
+        start = cast(initial, compute)
+        if not isinstance(start, Array) and dtypes.canonical(compute) != compute:
+            # 64 bits that are allowed, not enabled: as NumPy's scalar it would be 32 bits wide.
+            start = ArrayImpl(ShapedArray((), compute), np.asarray(start))
+        result = combine(start, result)
     if keepdims:
         result = keep_axes(result, x.shape, axes)
     if result.dtype != result_dtype:
@@ -659,8 +664,11 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
         return convert_element_type(value, result)
     if center is None:
         center = mean(x, axes, dtype=compute, keepdims=True, where=mask)
-    elif dtypes.is_complex(as_array(center).dtype) or not dtypes.is_inexact(compute):
-        center = convert_element_type(as_array(center), compute)
+    else:
+        center = as_array(center)
+        if dtypes.is_complex(center.dtype) or not dtypes.is_inexact(compute) or (
+                center.dtype.itemsize < compute.itemsize):      # where no promotion is wanted, too
+            center = convert_element_type(center, compute)
     centered = _subtract(x, center)
     if dtypes.is_complex(compute):
         squared = ufuncs.real(centered * ufuncs.conj(centered))

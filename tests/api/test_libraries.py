@@ -379,6 +379,44 @@ def test_python_beside_devices():
     assert (count.add(maxjax.numpy.int32(2)), count.add(3)) == (3, 6)
 
 
+def test_objects_beside_devices():
+    """They are made when a method is first called, and go when the object goes."""
+    events = []
+
+    @maxjax.experimental.colocated_python.colocated_python_class
+    class Object:
+        "What it is."
+
+        def __init__(self, value):
+            events.append("made")
+            self.value = value
+
+        def __del__(self):
+            events.append("gone")
+
+        def get(self):
+            return self.double() / 2
+
+        def double(self):
+            return 2 * self.value
+
+        def keep(self, x):
+            self.value = x
+            return x
+
+    Object(1)
+    assert events == [] and Object.__doc__ == "What it is."
+    made = Object(maxjax.numpy.int32(3))
+    with pytest.raises(ValueError, match="must be first specialized with devices"):
+        made.get()
+    assert events == []
+    made.get = made.get.specialize(devices=maxjax.devices()[:1])
+    assert made.get() == 3 and events == ["made"]
+    assert made.keep(maxjax.numpy.int32(5)) == 5 and made.get() == 5
+    del made
+    assert events == ["made", "gone"]
+
+
 PRIVATE = {
     "api": "ShapeDtypeStruct clear_caches disable_jit grad jit named_call named_scope vmap",
     "api_util": "debug_info flatten_fun flatten_fun_nokwargs infer_argnums_and_argnames",

@@ -118,6 +118,23 @@ def test_wide_samples_that_are_allowed():
     agree(run)
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", ["int64", "float64"])
+def test_wide_results_that_are_allowed(name, strict):
+    """Also of sums and of functions of integers, and what a ShapeDtypeStruct asks for."""
+    def run(j):
+        n = j.numpy
+        with (option(j, "jax_explicit_x64_dtypes")("allow"),
+              j.numpy_dtype_promotion("strict" if strict else "standard")):
+            x = n.array([1, 1 << 40], name)
+            asked = j.ShapeDtypeStruct((2,), name)
+            compiled = j.jit(lambda x: x + 1).lower(asked).compile()
+            return [n.sum(x), n.prod(x), n.max(x, initial=0), n.sum(x, initial=0), n.mean(x),
+                    n.std(x), n.median(x), n.average(x), n.nansum(x), n.trace(x[:, None]),
+                    n.sin(x * 0), compiled(x), str(j.eval_shape(lambda x: x, asked).dtype)]
+    agree(run)
+
+
 def test_a_trace_knows_what_is_allowed():
     """The mode is part of a jitted function's signature."""
     def run(j):

@@ -5,6 +5,7 @@ import json
 import time
 import warnings
 
+import jax as real_jax
 import numpy as np
 import pytest
 
@@ -98,6 +99,60 @@ def test_perfetto_opens_a_profile(tmp_path):
             "select display_value as value from args join slice using (arg_set_id) "
             "where slice.name = 'train' and key = 'args.step_num'")
         assert argument.value == "3"
+
+
+def shown(data):
+    """The lines of a profile's first plane, with what JAX's and maxjax's objects have in common."""
+    plane = data.find_plane_with_name("/host:CPU")
+    return [(line.name, [(event.name, event.start_ns, event.duration_ns, list(event.stats))
+                         for event in line.events]) for line in plane.lines]
+
+
+def test_jax_reads_a_profile(tmp_path):
+    with (profiler.trace(tmp_path) as session,
+          profiler.TraceAnnotation("load", part=-3, ratio=0.5, file="first")):
+        jnp.ones(3).block_until_ready()
+    path, = tmp_path.rglob("*.xplane.pb")
+    theirs = real_jax.profiler.ProfileData.from_file(str(path))
+    ours = profiler.ProfileData.from_file(str(path))
+    assert [plane.name for plane in theirs.planes] == [plane.name for plane in ours.planes]
+    line, = [events for name, events in shown(theirs) if name == "MainThread"]
+    assert ("category", "annotation") in line[0][3] and line[0][0] == "load"
+    for name, start, duration, stats in line:
+        own, = [event for _, events in shown(ours) for event in events
+                if event[:2] == (name, start)]
+        assert own[2] == duration
+        assert own[3] == [pair for pair in stats if pair[0] != "category"]
+    assert shown(ours) == shown(session.profile_data)
+
+
+def test_jax_s_profiles_are_read(tmp_path):
+    with real_jax.profiler.trace(tmp_path), real_jax.profiler.TraceAnnotation("load", part=3):
+        real_jax.numpy.ones(3).block_until_ready()
+    path, = tmp_path.rglob("*.xplane.pb")
+    theirs = real_jax.profiler.ProfileData.from_file(str(path))
+    ours = profiler.ProfileData.from_file(str(path))
+    assert [plane.name for plane in ours.planes] == [plane.name for plane in theirs.planes]
+    assert shown(ours) == shown(theirs)
+    event, = [event for _, events in shown(ours) for event in events if event[0] == "load"]
+    assert ("part", 3) in event[3]
+
+
+def test_what_is_no_profile_is_refused(tmp_path):
+    with profiler.trace(tmp_path), profiler.TraceAnnotation("load", part=3):
+        pass
+    path, = tmp_path.rglob("*.xplane.pb")
+    whole = path.read_bytes()
+    for end in range(len(whole)):
+        try:
+            list(profiler.ProfileData.from_serialized_xspace(whole[:end]).planes)
+        except RuntimeError as error:
+            assert "Failed to parse XSpace" in str(error)
+    for written in (b"\xff\xff", b"\x08\x01", b"\x0a\x02\x10\x01", b"\x0f"):
+        with pytest.raises(RuntimeError, match="Failed to parse XSpace"):
+            profiler.ProfileData.from_serialized_xspace(written)
+    with pytest.raises(RuntimeError, match="NOT_FOUND: /nowhere; No such file"):
+        profiler.ProfileData.from_file("/nowhere")
 
 
 def test_nothing_is_recorded_outside(tmp_path):

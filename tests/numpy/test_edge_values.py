@@ -54,6 +54,8 @@ s.stats.expon.pdf(j.nan); s.stats.expon.logpdf(j.nan); s.stats.expon.cdf(j.array
 s.stats.beta.pdf(j.array([-1., 2., .5]), 2., j.nan); s.stats.beta.pdf(.5, 0., 1.)
 s.stats.rankdata(j.array([1., j.nan, 3.])); s.stats.rankdata(j.zeros((3, 0)), axis=1)
 [s.stats.rankdata(j.array([[1., j.nan, 3.], [3., 1., 1.]]), m, axis=1) for m in ('min', 'dense')]
+s.stats.cauchy.ppf(.5); s.stats.cauchy.ppf(j.array([0., .1, .25, .4, .75, 1., -.1, 1.1, j.nan]))
+s.stats.cauchy.isf(j.array([.5, .3, -.1])); j.linalg.det(d.lax.broadcast(j.asarray(2.), (1, 1)))
 s.stats.rankdata(j.array([3, 1, 1])); s.stats.poisson.entropy(1., j.ones(4))
 s.stats.poisson.entropy(j.ones((2, 1)), j.ones(3))
 [s.stats.sem(j.ones((5, 6)), axis=a, keepdims=k) for a in (None, 0) for k in (True, False)]
@@ -323,6 +325,37 @@ def test_minimization_of_complex_variables() -> None:
 
 
 # --- a forward rule that is left out --------------------------------------------------------------
+
+@pytest.mark.parametrize("dtype", [
+    "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+    "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"])
+def test_parts_of_narrow_floats(dtype: str) -> None:
+    """NumPy's; JAX takes the exponents of some for IEEE's, and flushes subnormal numbers."""
+    x = np.arange(256, dtype=np.uint8).view(dtype)
+    mantissa, exponent = maxjax.numpy.frexp(x)
+    assert (mantissa.dtype, exponent.dtype) == (x.dtype, np.int32)
+    wide = x.astype(np.float32)
+    expected, places = np.frexp(wide)
+    np.testing.assert_array_equal(np.asarray(mantissa).astype(np.float32), expected)
+    np.testing.assert_array_equal(exponent, np.where(np.isfinite(wide), places, 0))
+
+
+def test_mantissas_do_not_fit_into_four_bits() -> None:
+    with pytest.raises(TypeError, match="does not hold mantissas"):
+        maxjax.numpy.frexp(maxjax.numpy.ones(2, "float4_e2m1fn"))
+
+
+def test_a_mean_that_is_given_where_nothing_is_promoted() -> None:
+    x = np.array([0.5, 2, 3.25], maxjax.numpy.bfloat16)
+    results = []
+    for module in (jax, maxjax):
+        with module.numpy_dtype_promotion("strict"):
+            results.append([np.asarray(function(module.numpy.asarray(x), mean=x[1:2]))
+                            for function in (module.numpy.var, module.numpy.nanstd)])
+    for expected, found in zip(*results, strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
 
 def test_cauchy_quantiles_at_the_ends() -> None:
     """Poles, where JAX's tangent of a rounded angle is a large number of the other sign."""

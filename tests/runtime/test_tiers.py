@@ -304,6 +304,34 @@ def test_ahead_of_time_raises_what_the_compiler_says(service):
         lowered.compile()
 
 
+@pytest.fixture
+def broken_planning(service, monkeypatch):
+    def prepare(jaxpr, donated=frozenset()):
+        raise ZeroDivisionError("no plan")
+
+    monkeypatch.setattr(tiering.backends["graph"], "prepare", prepare)
+    monkeypatch.delenv("MAXJAX_STRICT", raising=False)
+    return service
+
+
+def test_ahead_of_time_raises_where_planning_fails(broken_planning):
+    lowered = function().lower(X)
+    with pytest.warns(RuntimeWarning, match="no plan"), pytest.raises(
+            CompileError, match="planning failed: ZeroDivisionError: no plan"):
+        lowered.compile()
+    with pytest.raises(CompileError, match="no plan"):
+        lowered.compile()
+
+
+@pytest.mark.parametrize("mode", ["auto", "always"])
+def test_a_warning_tells_that_planning_failed(broken_planning, mode):
+    jitted = function()
+    with config.compile_mode(mode), pytest.warns(RuntimeWarning, match="planning failed: Zero"):
+        for _ in range(5):
+            assert_right(jitted(X))
+    assert not broken_planning.requests and "no plan" in program_of(jitted).reason
+
+
 def test_never_asks_nobody(service):
     with config.compile_mode("never"):
         jitted = function()

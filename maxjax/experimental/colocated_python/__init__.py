@@ -6,10 +6,11 @@ All devices belong to this process, so that a function is called here.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from maxjax._base import pytree
+from maxjax._base import pytree, threads
 from maxjax._base.missing import explain_missing_names
 from maxjax._base.shardings import Mesh
 from maxjax._runtime.devices import Device
@@ -89,8 +90,36 @@ def colocated_python(fun: Callable[..., Any]) -> _Callable:
     return _Callable(fun)
 
 
+class _Object:
+    """The object behind one of a colocated class: made when a method is first called."""
+
+    def __init__(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]):
+        self._cls, self._args, self._kwargs = cls, args, kwargs
+        self._made: Any = None
+        self._lock = threads.lock()
+
+    def get(self) -> Any:
+        with self._lock:
+            if self._made is None:
+                self._made = self._cls(*self._args, **self._kwargs)
+                self._args, self._kwargs = (), {}
+            return self._made
+
+
+def _method(behind: _Object, name: str, function: Callable[..., Any]) -> _Callable:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return getattr(behind.get(), name)(*args, **kwargs)
+
+    return _Callable(call)
+
+
 def colocated_python_class(cls: type) -> type:
     """Makes a class whose objects live beside the devices that their methods' arguments are on.
+
+    An object is made when one of its methods is first called. Methods are functions as
+    ``colocated_python`` makes them: one without arguments is specialized with devices before it
+    is called.
 
     >>> @jax.experimental.colocated_python.colocated_python_class
     ... class Count:
@@ -101,18 +130,19 @@ def colocated_python_class(cls: type) -> type:
     >>> Count(1).add(jnp.int32(2))
     Array(3, dtype=int32)
     """
-    methods = {name: _method(value) for name, value in vars(cls).items()
-               if callable(value) and not name.startswith("__")}
-    return type(cls.__name__, (cls,), {
-        "__doc__": cls.__doc__, "__module__": cls.__module__, **methods})
+    methods = {name: value for name, value in inspect.getmembers(cls, inspect.isfunction)
+               if not name.startswith("__")}
 
+    # The methods are the object's own, without a reference to it: with it goes the one behind.
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        behind = _Object(cls, args, kwargs)
+        for name, function in methods.items():
+            setattr(self, name, _method(behind, name, function))
 
-def _method(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return tree_map(_as_array, function(self, *args, **kwargs))
-
-    return call
+    functools.update_wrapper(init, inspect.getattr_static(cls, "__init__"))
+    return type(cls.__name__, (), {
+        "__doc__": cls.__doc__, "__module__": cls.__module__, "__qualname__": cls.__qualname__,
+        "__init__": init})
 
 
 explain_missing_names(__name__)

@@ -518,8 +518,8 @@ def _cond(spenv: SparsifyEnv, which: SparsifyValue, *values: SparsifyValue,
     trees = [tree_util.tree_structure(maxjax.eval_shape(function, *arrays))
              for function in functions]
     if any(tree != trees[0] for tree in trees):
-        raise TypeError("sparsified true_fun and false_fun output must have same structure, got "
-                        f"{trees[-1]} and {trees[0]}.")
+        raise TypeError("sparsified true_fun output must have same type structure as sparsified "
+                        f"false_fun output, got {trees[-1]} and {trees[0]}.")
     outs = lax.switch(spenv.data(which).astype(np.int32), functions, *arrays)
     return [_to_spvalue(spenv, x) for x in outs]
 

@@ -73,6 +73,9 @@ def _vectors(function: Callable[..., Array]) -> Callable[..., Array]:
         if all(x is None or x.ndim == 1 for x in arrays):
             return function(*arrays, **options)
         given = [x for x in arrays if x is not None]
+        if name in _SCALARS_REFUSED:        # of any ranks, whatever the option says of them
+            most = max(x.ndim for x in given)
+            given = [x.reshape((1,) * (most - x.ndim) + x.shape) for x in given]
         signature = ",".join(f"(n{i})" for i in range(len(given))) + "->(a,b)"
         return jnp.vectorize(lambda *parts: function(*parts, **options),
                              signature=signature)(*given)

@@ -71,17 +71,20 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 
 def _quantile(q: Any) -> Array:
-    """For the standard distribution: from the nearer end the tangent stays away from its pole."""
+    """For the standard distribution, by a tangent away from its pole: of the distance from the
+    nearer end, or from the middle."""
     upper = q > 0.5
     distance = 1 / jnp.tan(np.pi * jnp.where(upper, 1 - q, q))
-    return jnp.where(upper, distance, -distance)
+    outer = jnp.where(upper, distance, -distance)
+    result = jnp.where(abs(q - 0.5) < 0.25, jnp.tan(np.pi * (q - 0.5)), outer)
+    return jnp.where((q < 0) | (q > 1), np.nan, result)
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The inverse of ``sf``.
 
     >>> jax.scipy.stats.cauchy.isf(jnp.array([0.3, 0.5]))
-    Array([ 7.2654241e-01, -4.3711392e-08], dtype=float32)
+    Array([ 0.7265425, -0.       ], dtype=float32)
     """
     q, loc, scale = floats("cauchy.isf", q, loc, scale)
     return loc - scale * _quantile(q)
@@ -91,7 +94,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The quantile function, the inverse of ``cdf``.
 
     >>> jax.scipy.stats.cauchy.ppf(jnp.array([0.3, 0.5]))
-    Array([-7.2654241e-01,  4.3711392e-08], dtype=float32)
+    Array([-0.7265425,  0.       ], dtype=float32)
     """
     q, loc, scale = floats("cauchy.ppf", q, loc, scale)
     return loc + scale * _quantile(q)

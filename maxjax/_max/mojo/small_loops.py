@@ -207,7 +207,8 @@ class _Builder:
         self.loaded[register] = place
         data = self.plan.constant_at(place)
         self.ranges.set(register, known_range(data, elements, dtype))
-        if elements == 1 and dtype.kind in "iu" and data is not None and len(data) == dtype.itemsize:
+        if elements == 1 and dtype.kind in "iu" and data is not None \
+                and len(data) == dtype.itemsize:
             self.known[register] = int(np.frombuffer(data, dtype)[0])
         return register
 

@@ -14,10 +14,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator
 
-import numpy as np
-
 from maxjax._base import dtypes
-from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import (
     BOOL,
@@ -28,6 +25,7 @@ from maxjax._max.mojo.emitter import (
     stored_name,
     wrapped,
 )
+from maxjax._max.mojo.loop_runs import MOST_VARIABLES, Run, elements_of, is_row, is_total
 from maxjax._max.mojo.scalar_code import (
     ALIGNMENT,
     WORDS,
@@ -45,14 +43,13 @@ from maxjax._max.mojo.structure import KernelStructure, ValueStructure
 
 # Multiplications of a product that is written out, as a loop of known lengths.
 MOST_MULTIPLIED = 1 << 12
-_MOST_VARIABLES = 4     # elements of a register that are variables
 _VECTOR = 8             # elements of a longer one that are computed at a time
 _MOST_UNROLLED = 4      # vectors that are written one after the other
 _MOST_LINES = 2000
-_SUMMED = tuple(map(np.dtype, ("float32", "float64", "int32", "int64", "uint32", "uint64")))
 # Integers by which another is divided or shifted: the processor does that at once for a known one.
 _BETTER_KNOWN = frozenset((
     "div", "rem", "shift_left", "shift_right_logical", "shift_right_arithmetic"))
+_NO_LITERAL = 1 << 62
 _WITH_INTEGER = ("set", "point", "read", "write")
 _HALVES = (dtypes.float16, dtypes.bfloat16)     # of one of which subnormal numbers would be lost
 _REDUCTION = "vector_lines_"
@@ -103,12 +100,12 @@ def called(code: LoopCode) -> dict[str, None]:
 
 
 def _is_called(x: Instruction) -> bool:
-    return x.opcode == "call" and not (x.is_product or _is_assignment(x) or _is_total(x))
+    return x.opcode == "call" and not (x.is_product or _is_assignment(x) or is_total(x))
 
 
 def _is_assignment(x: Instruction) -> bool:
     """Whether a call writes a few rows of a register."""
-    return bool(x.assigned) and x.numbers[1] * x.numbers[2] <= _MOST_VARIABLES \
+    return bool(x.assigned) and x.numbers[1] * x.numbers[2] <= MOST_VARIABLES \
         and (x.assigned == "set" or x.sources[0].dtype != BOOL)
 
 
@@ -125,101 +122,15 @@ def _in_memory(code: LoopCode) -> set[Register]:
     found: set[Register] = set()
     for x in every_instruction(code.items):
         registers = [*x.sources, *x.written]
-        found.update(r.root for r in registers if r.root.elements > _MOST_VARIABLES)
+        found.update(r.root for r in registers if r.root.elements > MOST_VARIABLES)
         if x.opcode == "aim":
             found.update(r.root for r in x.sources)
         elif x.opcode == "call" and _is_assignment(x):
             found.update(r.root for r in x.written)
-        elif x.opcode == "reduce" and not _is_total(x) or _is_called(x) \
+        elif x.opcode == "reduce" and not is_total(x) or _is_called(x) \
                 or x.opcode == "move" and len({r.dtype for r in registers}) > 1:
             found.update(r.root for r in registers)
     return found
-
-
-def _is_long(x: Instruction) -> bool:
-    """Whether it computes the elements of a register that is in memory, each like the others."""
-    return x.opcode in ("apply", "spread") and x.elements > _MOST_VARIABLES
-
-
-def _is_row(x: Instruction) -> bool:
-    """Whether it reads a row of an array to a register that is in memory."""
-    return x.opcode == "read" and x.target is not None and x.target.elements > _MOST_VARIABLES
-
-
-def _is_total(x: Instruction) -> bool:
-    """Whether it makes one number of all elements of one or two registers that are in memory."""
-    source = x.sources[0] if x.sources else None
-    if source is None or source.elements <= _MOST_VARIABLES or source.dtype not in _SUMMED:
-        return False
-    if x.opcode == "reduce":
-        return x.numbers[0] == 1 and x.elements == source.elements
-    if x.opcode != "call" or x.function not in ("matmul_float32", "matmul_float64"):
-        return False
-    batch, m, n, k, _, _, a_col, _, b_row = x.numbers[:9]
-    return batch == m == n == a_col == b_row == 1 and all(r.elements == k for r in x.sources)
-
-
-def _elements(x: Instruction) -> int:
-    """How many elements a member of a run goes through."""
-    register = x.target if _is_row(x) else x.sources[0] if _is_total(x) else None
-    return x.elements if register is None else register.elements
-
-
-class _Run:
-    """Instructions on equally many elements that are computed together, vector by vector.
-
-    Attributes:
-      members: long operations, rows that are read, and totals of what is computed.
-      late: instructions on single elements that stand between them, and come after the run.
-    """
-
-    def __init__(self) -> None:
-        self.members: list[Instruction] = []
-        self.late: list[Instruction] = []
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether it goes through no element beyond the last one."""
-        return any(_is_row(x) or _is_total(x) for x in self.members)
-
-    def take(self, item: Item) -> bool:
-        """Adds an item, if it can be computed together with what is there."""
-        if not isinstance(item, Instruction):
-            return False
-        if _is_long(item) or _is_row(item) or _is_total(item):
-            if self._continues(item):
-                self.members.append(item)
-                return True
-        elif self.members and item.opcode in ("apply", "spread", "move", "read") \
-                and item.elements <= _MOST_VARIABLES \
-                and all(r.root.elements <= _MOST_VARIABLES for r in item.written):
-            self.late.append(item)
-            return True
-        return False
-
-    def _continues(self, item: Instruction) -> bool:
-        if not self.members:
-            return True
-        members = [*self.members, item]
-        rounded = {x.sources[0].dtype for x in members if _is_total(x)}
-        if _elements(item) != _elements(members[0]) or len(rounded) > 1:
-            return False
-        if any(map(_is_total, members)) and not all(
-                x.name in CHEAP for x in members if x.opcode == "apply"):
-            return False        # what is costly is written once, for long vectors
-        # What members read as a whole is there before them, and is not written by others.
-        whole = {r.root for x in members if x.opcode in ("spread", "read") for r in x.sources}
-        totals = {r.root for x in members if _is_total(x) for r in x.written}
-        written = [r.root for x in members for r in x.written]
-        if not whole.isdisjoint(x.target for x in members if not _is_total(x)) or any(
-                written.count(total) > 1 for total in totals):
-            return False
-        read = {r.root for r in item.sources}
-        if read & {r.root for x in self.members if _is_total(x) for r in x.written}:
-            return False
-        touched = {r.root for x in self.late for r in (*x.sources, *x.written)}
-        return touched.isdisjoint(r.root for r in item.written) and read.isdisjoint(
-            r.root for x in self.late for r in x.written)
 
 
 class _Writer:
@@ -239,7 +150,8 @@ class _Writer:
         # What a number in the text makes another operation.
         self.literals = {r: code.known[r] for x in every_instruction(code.items)
                          if x.opcode == "apply" and x.name in _BETTER_KNOWN
-                         for r in x.sources[1:] if r in code.known and r not in self.memory}
+                         for r in x.sources[1:] if r not in self.memory
+                         and abs(code.known.get(r, _NO_LITERAL)) < _NO_LITERAL}
         self.vectors = 0
         self.runs = 0       # that are functions
 
@@ -292,12 +204,12 @@ class _Writer:
     def items(self, items: list[Item]) -> None:
         if not items:
             self.line("pass")
-        run = _Run()
+        run = Run()
         for item in items:
             if run.take(item):
                 continue
             self.run(run)
-            run = _Run()
+            run = Run()
             if isinstance(item, Repeat):
                 self.repeat(item)
             elif isinstance(item, Choice):
@@ -310,11 +222,11 @@ class _Writer:
         for text in self.instruction(item):
             self.line(text)
 
-    def run(self, run: _Run) -> None:
+    def run(self, run: Run) -> None:
         """Computes long registers that follow from one another, a vector of all at a time: what
         only they read stays in the processor's registers."""
         members = run.members
-        if len(members) == 1 and _is_row(members[0]):
+        if len(members) == 1 and is_row(members[0]):
             self.single(members[0])
         elif run.is_exact:
             self.exact_run(members)
@@ -335,9 +247,9 @@ class _Writer:
         """A run with totals, which are added as the pack's functions do, or with rows, which end
         where they end."""
         self.runs += 1
-        totals = [x for x in members if _is_total(x)]
+        totals = [x for x in members if is_total(x)]
         for x in members:
-            if _is_row(x):
+            if is_row(x):
                 assert x.target is not None
                 self.line(f"var p{x.target.number} = {_pointer(x.target, self.row(x))}")
         for number, x in enumerate(totals):
@@ -361,7 +273,7 @@ class _Writer:
         self.line(f"def {name}[w: Int, unit: Int](i: Int) {{{captures}}}:" if totals else
                   f"def {name}[w: Int](i: Int) {{{captures}}}:")
         lines += body
-        elements = _elements(members[0])
+        elements = elements_of(members[0])
         if totals:
             kind = f"DType.{totals[0].sources[0].dtype}"
             self.line(f"sweep_line[simd_width_of[{kind}](), {elements}]({name})")
@@ -380,7 +292,7 @@ class _Writer:
             reads.update(r for r in x.sources if r in names)
             values = [names.get(r) or self.load(r, at, width) for r in x.sources] \
                 if x.opcode not in ("spread", "read") else []
-            if _is_total(x):
+            if is_total(x):
                 self.line(f"t{self.runs}_{totals}.take[w, unit]({', '.join(values)})")
                 totals += 1
                 continue
@@ -551,7 +463,7 @@ class _Writer:
         to, step, begin, source_step = x.numbers
         size = source.dtype.itemsize
         if target.dtype != source.dtype or (
-                x.elements > _MOST_VARIABLES and target.root is not source.root
+                x.elements > MOST_VARIABLES and target.root is not source.root
                 and step == source_step == 1):
             there, here = _place(target), _place(source)
             count, nbytes = (1, x.elements * size) if step == source_step == 1 else (

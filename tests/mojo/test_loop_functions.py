@@ -117,6 +117,33 @@ def test_short_rows(dtype, poisoned):
     mojo_programs.check_all(items)
 
 
+SHORT = {
+    "blocks": lambda x: x * 0.5 + jnp.pad(x.reshape(12, 2, 15, 2).max((1, 3)), (
+        (0, 12), (0, 15))),
+    "blocks of blocks": lambda x: x - x.reshape(4, 6, 3, 10).sum((1, 3))[:, :, None, None].repeat(
+        6, 2).repeat(10, 3).transpose(0, 2, 1, 3).reshape(24, 30),
+    "vectors": lambda x: (v := x.reshape(240, 3)) * v.max(1, keepdims=True) - jnp.roll(v, 1, 1),
+    "products of vectors": lambda x: jnp.stack([x.reshape(180, 4)[:, k] * x.reshape(180, 4)[
+        :, k - 1] - x.reshape(180, 4)[:, k - 2] for k in range(4)], 1),
+    "means of vectors": lambda x: (v := x.reshape(144, 5)) / (1 + (v * v).sum(1))[:, None],
+}
+
+
+@pytest.mark.extended
+def test_short_rows_of_many(poisoned):
+    """Vectors of few elements, and blocks, that an array consists of."""
+    items = []
+    data = np.random.default_rng(3).integers(-4, 5, (24, 30)).astype(np.float32)
+    for name, step in SHORT.items():
+        def run(x, step=step):
+            return lax.fori_loop(0, 2, lambda i, x: step(x).reshape(x.shape), x)
+        program = Program(maxjax.make_jaxpr(run)(data))
+        items.append(mojo_programs.Item(name, program, [*program.consts, data],
+                                        "accumulate").plan())
+    mojo_programs.build(items)
+    mojo_programs.check_all(items)
+
+
 # --- what becomes a function ----------------------------------------------------------------------
 
 A, B = (np.random.default_rng(seed).integers(-4, 5, (40, 30)).astype(np.float32)

@@ -312,6 +312,19 @@ def stages(y):
                           (0.1, y, 0.1))
 
 
+def triangle_by_rows(a):
+    """The lower factor of a symmetric matrix, by masked rows of it."""
+    k = jnp.arange(len(a))
+
+    def row(i, a):
+        a = lax.fori_loop(0, i, lambda j, a: a.at[i, j].set((a[i, j] - jnp.dot(
+            jnp.where(k < j, a[i], 0), jnp.where(k < j, a[j], 0))) / a[j, j]), a)
+        r = jnp.where(k < i, a[i], 0)
+        return a.at[i, i].set(jnp.sqrt(abs(a[i, i] - r @ r)))
+
+    return lax.fori_loop(0, len(a), row, a)
+
+
 # Those that NumPy rounds otherwise.
 ROUNDED = {
     "functions and a sum": (lambda x: steps(lambda c: jnp.sin(c) * jnp.exp(-c) + c.sum(), x), F7),
@@ -327,6 +340,10 @@ ROUNDED = {
     "a product by columns": (lambda x: steps(lambda c: jnp.tanh(SQUARE @ c[:3]).sum() * c, x), F7),
     "a longer product": (lambda x: steps(
         lambda c: jnp.tanh(c @ F64.reshape(2, 32)[:, :7].T).sum() * c, x), F7),
+    "a triangle by rows": (triangle_by_rows, np.resize(F64, (23, 23)) + 23 * np.eye(23, dtype="f")),
+    "totals of rows": (lambda x: lax.fori_loop(0, 9, lambda i, s: s.at[i].set(jnp.where(
+        s[i] > s[i + 1].sum(), s[i] - 0.1 * s[i + 2] @ s[i], s[i + 1] * s[i].mean())
+        - jnp.square(s[i]).sum() * 0.01), x), np.resize(F64, (12, 90))),
     "a factor": (lambda x: steps(lambda c: jnp.linalg.cholesky(
         c @ c.T + 3 * jnp.eye(3)) * 0.5, x), SQUARE),
 }
@@ -352,6 +369,14 @@ LOOPS |= {
         jnp.where(s > t, t - s * 2, s + 0.5), abs(s) - t), x, x[::-1]), F64[:33]),
     "more elements": (lambda x: rows_loop(lambda i, s: (
         jnp.where(s[::-1] > 0, s * 0.5, s + s.max()) - s[5],), x), np.tile(F64, 2)[:117]),
+    "how often each is there": (lambda k, x: rows_loop(lambda i, s, t: (
+        s.at[k[i % 7]].add(1), t.at[abs(k[i % 5])].multiply(1.5)), k, x), WORDS, F7),
+    "divided and shifted by numbers": (lambda n, m: rows_loop(lambda i, a, b: (
+        (a * 75 + 74) % 65537 // 3, b // 7 ^ (b << 3) ^ (b >> 40) + i % 6 + a.astype(b.dtype)),
+        n, m), np.int32(-9), np.uint32(9)),
+    "elements of masked rows": (lambda x: rows_loop(lambda i, s, c: (s.at[i].set(jnp.where(
+        jnp.arange(45) < i, s[i], s[i // 2]) * c), jnp.max(jnp.where(s[i + 1] > c, c, s[i + 1]))
+        * 0.5), x, 1.0), np.resize(F64, (22, 45))),
     "a choice of long ones": (lambda x: rows_loop(lambda i, s: (lax.switch(i % 3, [
         lambda s: s[::-1], lambda s: s * 2, lambda s: s.at[i % 7].set(0.5)], s),), x), F7),
 }
@@ -530,8 +555,8 @@ def test_a_row_is_written_in_place():
     _, plan = planned(stages, F3)
     code, = codes(plan.tape)
     loop = next(x for x in every_loop(code.items) if any(
-        getattr(y, "is_assignment", False) for y in x.body))
-    row = next(y for y in loop.body if getattr(y, "is_assignment", False))
+        getattr(y, "assigned", "") for y in x.body))
+    row = next(y for y in loop.body if getattr(y, "assigned", ""))
     assert row.results == row.sources[:1], str(code)
     assert not any(getattr(y, "opcode", "") == "move" and y.target is row.results[0]
                    for y in loop.body), str(code)
@@ -613,7 +638,9 @@ def test_loops_are_kernels_as_well():
                    "a choice of many", "the value before is read, too", "rows that are not there",
                    "one in a loop within", "rows that do not move", "stages", "many lines",
                    "a factor", "whether all are", "two that are written", "bits", "random bits",
-                   "one element of all, and all anew", "a long one, read and written"])
+                   "one element of all, and all anew", "a long one, read and written",
+                   "how often each is there", "divided and shifted by numbers",
+                   "elements of masked rows", "a triangle by rows", "totals of rows"])
 
 
 @pytest.mark.exhaustive

@@ -27,6 +27,111 @@ def sweep_rest[width: Int, begin: Int, end: Int, Body: def[w: Int](Int) -> None]
         sweep_rest[width // 2, begin, end](body)
 
 
+@always_inline
+def sweep_line[
+    width: Int, n: Int, Body: def[w: Int, unit: Int](Int) -> None
+](body: Body):
+    """Calls `body` for four vectors, units 0 to 3, as long as there are so many, then for the others,
+    units 4 to 6, then for single elements, unit 7."""
+    comptime whole = n // (4 * width) * (4 * width)
+    for i in range(0, whole, 4 * width):
+        comptime for unit in range(4):
+            body[width, unit](i + unit * width)
+    comptime for unit in range((n - whole) // width):
+        body[width, 4 + unit](whole + unit * width)
+    for i in range(n // width * width, n):
+        body[1, 7](i)
+
+
+struct LineTotal[Op: Reducer, dtype: DType](Copyable):
+    """A reduction of what `sweep_line` goes through, to the bits of `reduce_line`."""
+
+    comptime W = simd_width_of[Self.dtype]()
+    comptime V = SIMD[Self.dtype, Self.W]
+    var parts: FixedArray[Self.V, 4]
+    var total: Scalar[Self.dtype]
+    var is_folded: Bool
+
+    @always_inline
+    def __init__(out self):
+        self.parts = FixedArray[Self.V, 4](fill=Self.V(Self.Op.identity[Self.dtype]()))
+        self.total = Self.Op.identity[Self.dtype]()
+        self.is_folded = False
+
+    @always_inline
+    def take[w: Int, unit: Int](mut self, x: SIMD[Self.dtype, w]):
+        comptime if unit == 7:
+            self.fold_parts()
+            self.total = Self.Op.combine[Self.dtype, 1](
+                self.total, rebind[SIMD[Self.dtype, 1]](x)
+            )
+        else:
+            comptime part = unit if unit < 4 else 0
+            self.parts[part] = Self.Op.combine[Self.dtype, Self.W](
+                self.parts[part], rebind[Self.V](x)
+            )
+
+    @always_inline
+    def fold_parts(mut self):
+        if self.is_folded:
+            return
+        var a = Self.Op.combine[Self.dtype, Self.W](self.parts[0], self.parts[1])
+        var c = Self.Op.combine[Self.dtype, Self.W](self.parts[2], self.parts[3])
+        var all = Self.Op.combine[Self.dtype, Self.W](a, c)
+        all = Self.Op.combine[Self.dtype, Self.W](
+            Self.V(Self.Op.identity[Self.dtype]()), all
+        )
+        self.total = fold[Self.Op, Self.dtype, Self.W](all)
+        self.is_folded = True
+
+    @always_inline
+    def result(mut self) -> Scalar[Self.dtype]:
+        self.fold_parts()
+        return self.total
+
+
+struct DotTotal[dtype: DType](Copyable):
+    """The product of two vectors that `sweep_line` goes through, to the bits of the pack's product
+    of matrices."""
+
+    comptime W = simd_width_of[Self.dtype]()
+    comptime V = SIMD[Self.dtype, Self.W]
+    var parts: FixedArray[Self.V, 2]
+    var total: Scalar[Self.dtype]
+    var is_folded: Bool
+
+    @always_inline
+    def __init__(out self):
+        self.parts = FixedArray[Self.V, 2](fill=Self.V(0))
+        self.total = Scalar[Self.dtype](0)
+        self.is_folded = False
+
+    @always_inline
+    def take[
+        w: Int, unit: Int
+    ](mut self, x: SIMD[Self.dtype, w], y: SIMD[Self.dtype, w]):
+        comptime if unit == 7:
+            self.fold_parts()
+            self.total = rebind[SIMD[Self.dtype, 1]](x).fma(
+                rebind[SIMD[Self.dtype, 1]](y), self.total
+            )
+        else:
+            self.parts[unit % 2] = rebind[Self.V](x).fma(
+                rebind[Self.V](y), self.parts[unit % 2]
+            )
+
+    @always_inline
+    def fold_parts(mut self):
+        if not self.is_folded:
+            self.total = (self.parts[0] + self.parts[1]).reduce_add()
+            self.is_folded = True
+
+    @always_inline
+    def result(mut self) -> Scalar[Self.dtype]:
+        self.fold_parts()
+        return self.total
+
+
 struct RowTotal[Op: Reducer, dtype: DType, width: Int](Copyable):
     """What `Lanes` is for rows of few vectors: each is folded at once, also parts of one."""
 

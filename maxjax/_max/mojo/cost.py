@@ -50,9 +50,16 @@ def machine_nanoseconds(group: Group, elements: int, threads: int) -> float:
     return _CALL + _INSTRUCTION * len(group.maps) + nanoseconds(group, elements) / threads
 
 
-def suits_machine(kind: str, rows: int, length: int) -> bool:
-    """Whether a group of rows of that length is for the vector machine, and not for a kernel."""
-    return length < _SHORT_ROW[kind] and rows > 1 and rows * length >= _LEAST_IN_SHORT_ROWS
+def suits_machine(kind: str, points: int, rows: int, length: int) -> bool:
+    """Whether a group is for the vector machine, and not for a kernel.
+
+    Args:
+      rows: of each point; the machine goes through a point at a time where a line is several.
+      length: of a row.
+    """
+    count = points * rows
+    return (length < _SHORT_ROW[kind] and count > 1 and count * length >= _LEAST_IN_SHORT_ROWS
+            and (kind != "rows" or rows == 1))
 
 
 def pack_nanoseconds(unit: Unit, results: Sequence[Node]) -> float:

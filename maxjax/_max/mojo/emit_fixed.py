@@ -4,9 +4,11 @@ it is given where its operands are. Loops that are one function consist of such 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.emit import MapEmitter
@@ -17,6 +19,7 @@ from maxjax._max.mojo.emitter import (
     REDUCERS,
     Emitter,
     Value,
+    expression,
     kind_name,
     stored_name,
 )
@@ -24,6 +27,11 @@ from maxjax._max.mojo.layout import KernelIntegers
 from maxjax._max.mojo.structure import STRIDED, KernelStructure
 
 _SHORT_ROW_BYTES = 128
+# Elements of all rows of a point, and lines that they may take, for which points are computed side
+# by side; so many of these, or more.
+_MOST_BESIDE, _MOST_LINES, _LEAST_POINTS = 8, 256, 16
+_NEAR = 4               # as `kernels/copies.mojo` has it
+_VECTOR_BYTES = 32      # of a row that is a vector by itself
 # Of columns that are added up in one accumulator: rounding errors grow with them.
 _MOST_ROWS = 64
 
@@ -37,8 +45,11 @@ def fixed_function(structure: KernelStructure, call: KernelIntegers, name: str,
     """
     if structure.kind == "map":
         emitter: _Fixed = _FixedMap(structure, call, name, known)
-    elif structure.kind == "rows" and max(len(call.point_dims), len(call.row_dims)) <= 1:
-        emitter = _FixedRows(structure, call, name, known)
+    elif structure.kind == "rows":
+        short = _FixedShortRows(structure, call, name, known)
+        if not short.is_suited and len(call.row_dims) > 1:
+            return None
+        emitter = short if short.is_suited else _FixedRows(structure, call, name, known)
     elif structure.kind == "columns" and call.rows <= _MOST_ROWS:
         emitter = _FixedColumns(structure, call, name, known)
         if not emitter.is_suited:
@@ -157,8 +168,14 @@ class _FixedRows(_Fixed, RowsEmitter):
         self.line(1, f"var n = {self.call.length}")
 
     def _begin_points(self) -> None:
-        self.line(1, f"for {'i0' if self.call.point_dims else '_'} in range("
-                     f"{self.call.point_dims[0][0] if self.call.point_dims else 1}):")
+        sizes = [dim[0] for dim in self.call.point_dims]
+        if len(sizes) <= 1:
+            self.line(1, f"for {'i0' if sizes else '_'} in range({sizes[0] if sizes else 1}):")
+            return
+        self.line(1, f"for i in range({math.prod(sizes)}):")
+        for number, size in enumerate(sizes):
+            behind = math.prod(sizes[number + 1:])
+            self.line(2, f"var i{number} = i // {behind} % {size}")
 
     def _end_point(self) -> None:
         pass
@@ -175,6 +192,130 @@ class _FixedRows(_Fixed, RowsEmitter):
 
     def _pointer_row(self, number: int) -> tuple[str, str]:
         return _Fixed._pointer_row(self, number) if self.rows else self._pointer_point(number)
+
+
+class _FixedShortRows(_Fixed):
+    """Writes a group that reduces few elements at each point: a vector of points at a time, of
+    which each element is a vector of its own."""
+
+    @property
+    def is_suited(self) -> bool:
+        """Whether a row fills no vector, but as many rows as a vector has elements do."""
+        length, elements = self.call.length, self.call.length * self.call.rows
+        if (elements > _MOST_BESIDE or len(self.values) * elements > _MOST_LINES
+                or not self.call.point_dims or self.call.point_dims[-1][0] < _LEAST_POINTS):
+            return False
+        swept = [value for value in self.values if value.scope == "sweep"]
+        if any(value.kind == "apply" and value.name not in CHEAP for value in swept):
+            return True
+        widest = max((value.dtype.itemsize for value in swept), default=1)
+        return length <= _NEAR and length * widest < _VECTOR_BYTES
+
+    def write(self, outputs: list[tuple[Value, int]]) -> None:
+        self._begin()
+        self.line(1, f"comptime W = simd_width_of[{self._widest()}]()")
+        for value in self.values:
+            if value.scope == "call":
+                self._compute(1, value, "1", self._pointer_call)
+            else:
+                self.number(value)
+        depth = 1
+        *outer, (count, *_) = self.call.point_dims
+        for number, dim in enumerate(outer):
+            self.line(depth, f"for i{number} in range({dim[0]}):")
+            depth += 1
+        used = {value.operand for value in self.values if value.operand >= 0}
+        self._closure(depth, "body[w: Int]", [
+            *(f"var p{number}" for number in sorted(used | {number for _, number in outputs})),
+            *(f"var i{number}" for number in range(len(outer))),
+            *(f"var v{value.number}" for value in self.values if value.scope == "call")])
+        for value in self.values:
+            if value.scope == "point" and value.kind == "reduce":
+                self._fold(depth + 1, value)
+            elif value.scope != "call":
+                for at in self._elements(value):
+                    self.line(depth + 1, f"var {self._of(value, at)} = {self._text(value, at)}")
+        for value, number in outputs:
+            for at in self._places if self._is_full(number) else [(0, 0)]:
+                self._store_element(depth + 1, value, number, at)
+        self.line(depth, f"sweep_fixed[W, {count}](body)")
+
+    @property
+    def _places(self) -> list[tuple[int, int]]:
+        """The elements at a point, by their rows."""
+        return [(j, k) for j in range(self.call.rows) for k in range(self.call.length)]
+
+    def _elements(self, value: Value) -> list[tuple[int, int]]:
+        """Those that a value has of its own; of a row, the first of it."""
+        if value.scope == "point":
+            return [(0, 0)]
+        return [at for at in self._places if value.scope == "sweep" or at[1] == 0]
+
+    def _of(self, value: Value, at: tuple[int, int]) -> str:
+        """The name of a vector of values at points."""
+        if value.scope == "point":
+            return f"v{value.number}"
+        return f"v{value.number}_{at[0]}_{at[1] if value.scope == 'sweep' else 0}"
+
+    def _vector(self, value: Value, at: tuple[int, int]) -> str:
+        if value.scope == "call":
+            return f"SIMD[{kind_name(value.dtype)}, w](v{value.number})"
+        return self._of(value, at)
+
+    def _text(self, value: Value, at: tuple[int, int]) -> str:
+        if value.operand < 0:
+            return expression(value, [self._vector(x, at) for x in value.inputs], "w")
+        number, kind = value.operand, kind_name(value.dtype)
+        place, step = self._place(number, at), self.call.point_dims[-1][1 + number]
+        if value.kind == "iota":
+            return f"ramp[{kind}, w](p{number} + {place} + i * {step}, {step})"
+        base = f"p{number}.unsafe_offset({place})"
+        if step == 0:
+            one = f"load_bool[1]({base}, 0)" if value.dtype == BOOL else (
+                f"load[{kind}, 1]({base}, 0)")
+            return f"SIMD[{kind}, w]({one})"
+        if step == 1:
+            return f"load_bool[w]({base}, i)" if value.dtype == BOOL else (
+                f"load[{kind}, w]({base}, i)")
+        text = f"gather[{stored_name(value.dtype)}, w]({base}, i, {step})"
+        return f"{text}.ne(0)" if value.dtype == BOOL else text
+
+    def _place(self, number: int, at: tuple[int, int]) -> str:
+        """Where an element at the first point of a line of them is."""
+        row, rest = 0, at[0]
+        for dim in reversed(self.call.row_dims):
+            row += rest % dim[0] * dim[1 + number]
+            rest //= dim[0]
+        first = row + at[1] * self.call.strides[number]
+        outer = [f"i{k} * {dim[1 + number]}" for k, dim in enumerate(self.call.point_dims[:-1])
+                 if dim[1 + number]]
+        return " + ".join([*outer, str(first)] if first or not outer else outer)
+
+    def _fold(self, depth: int, value: Value) -> None:
+        """A reduction, of one element after the other."""
+        operand, name = value.inputs[0], f"v{value.number}"
+        kind = "DType.float32" if value.dtype in (dtypes.float16, dtypes.bfloat16) \
+            else stored_name(value.dtype)
+        for number, at in enumerate(self._places):
+            text = self._vector(operand, at)
+            text = f"as_bytes({text})" if operand.dtype == BOOL else text
+            if kind != stored_name(operand.dtype):
+                text = f"{text}.cast[{kind}]()"
+            self.line(depth, f"var {name}_0 = {text}" if number == 0 else
+                      f"{name}_0 = {REDUCERS[value.name]}.combine[{kind}, w]({name}_0, {text})")
+        end = ".ne(0)" if value.dtype == BOOL else "" if kind == kind_name(value.dtype) else (
+            f".cast[{kind_name(value.dtype)}]()")
+        self.line(depth, f"var {name} = {name}_0{end}")
+
+    def _store_element(self, depth: int, value: Value, number: int, at: tuple[int, int]) -> None:
+        name, step = self._vector(value, at), self.call.point_dims[-1][1 + number]
+        base = f"p{number}.unsafe_offset({self._place(number, at)})"
+        if step == 1:
+            self.line(depth, f"store_bool({base}, i, {name})" if value.dtype == BOOL else
+                      f"{base}.unsafe_store(i, {name})")
+        else:
+            name = f"as_bytes({name})" if value.dtype == BOOL else name
+            self.line(depth, f"scatter({base}, i, {step}, {name})")
 
 
 class _FixedColumns(_Fixed, ColumnsEmitter):

@@ -9,6 +9,7 @@ loops that differ in those share a kernel.
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from maxjax._max.mojo.emitter import (
     stored_name,
     wrapped,
 )
+from maxjax._max.mojo.loop_runs import MOST_VARIABLES, Run, elements_of, is_row, is_total
 from maxjax._max.mojo.scalar_code import (
     ALIGNMENT,
     WORDS,
@@ -41,13 +43,18 @@ from maxjax._max.mojo.structure import KernelStructure, ValueStructure
 
 # Multiplications of a product that is written out, as a loop of known lengths.
 MOST_MULTIPLIED = 1 << 12
-_MOST_VARIABLES = 4     # elements of a register that are variables
 _VECTOR = 8             # elements of a longer one that are computed at a time
 _MOST_UNROLLED = 4      # vectors that are written one after the other
 _MOST_LINES = 2000
+# Integers by which another is divided or shifted: the processor does that at once for a known one.
+_BETTER_KNOWN = frozenset((
+    "div", "rem", "shift_left", "shift_right_logical", "shift_right_arithmetic"))
+_NO_LITERAL = 1 << 62
 _WITH_INTEGER = ("set", "point", "read", "write")
 _HALVES = (dtypes.float16, dtypes.bfloat16)     # of one of which subnormal numbers would be lost
 _REDUCTION = "vector_lines_"
+# What a function within the text takes from around it: variables, places, totals.
+_CAPTURED = re.compile(r"\b(?:[mpr]\d+(?:_\d+)?|t\d+_\d+)\b")
 
 
 def numbers_of(code: LoopCode) -> list[int]:
@@ -93,12 +100,13 @@ def called(code: LoopCode) -> dict[str, None]:
 
 
 def _is_called(x: Instruction) -> bool:
-    return x.opcode == "call" and not x.is_product and not _is_assignment(x)
+    return x.opcode == "call" and not (x.is_product or _is_assignment(x) or is_total(x))
 
 
 def _is_assignment(x: Instruction) -> bool:
     """Whether a call writes a few rows of a register."""
-    return x.is_assignment and x.numbers[1] * x.numbers[2] <= _MOST_VARIABLES
+    return bool(x.assigned) and x.numbers[1] * x.numbers[2] <= MOST_VARIABLES \
+        and (x.assigned == "set" or x.sources[0].dtype != BOOL)
 
 
 def _is_written_out(x: Instruction) -> bool:
@@ -114,32 +122,15 @@ def _in_memory(code: LoopCode) -> set[Register]:
     found: set[Register] = set()
     for x in every_instruction(code.items):
         registers = [*x.sources, *x.written]
-        found.update(r.root for r in registers if r.root.elements > _MOST_VARIABLES)
+        found.update(r.root for r in registers if r.root.elements > MOST_VARIABLES)
         if x.opcode == "aim":
             found.update(r.root for r in x.sources)
         elif x.opcode == "call" and _is_assignment(x):
             found.update(r.root for r in x.written)
-        elif x.opcode == "reduce" or _is_called(x) \
+        elif x.opcode == "reduce" and not is_total(x) or _is_called(x) \
                 or x.opcode == "move" and len({r.dtype for r in registers}) > 1:
             found.update(r.root for r in registers)
     return found
-
-
-def _is_long(x: Instruction) -> bool:
-    """Whether it computes the elements of a register that is in memory, each like the others."""
-    return x.opcode in ("apply", "spread") and x.elements > _MOST_VARIABLES
-
-
-def _continues(item: Item, run: list[Instruction]) -> bool:
-    """Whether an item can be computed with those before it, vector by vector: it has as many
-    elements, and what is spread is none of what they write."""
-    if not isinstance(item, Instruction) or not _is_long(item):
-        return False
-    if not run:
-        return True
-    together = [*run, item]
-    spread = {x.sources[0].root for x in together if x.opcode == "spread"}
-    return item.elements == run[0].elements and spread.isdisjoint(x.target for x in together)
 
 
 class _Writer:
@@ -156,7 +147,13 @@ class _Writer:
                       if _is_called(x)}
         self.memory = _in_memory(code)
         self.reads = Counter(r.root for r in every_source(code.items))
+        # What a number in the text makes another operation.
+        self.literals = {r: code.known[r] for x in every_instruction(code.items)
+                         if x.opcode == "apply" and x.name in _BETTER_KNOWN
+                         for r in x.sources[1:] if r not in self.memory
+                         and abs(code.known.get(r, _NO_LITERAL)) < _NO_LITERAL}
         self.vectors = 0
+        self.runs = 0       # that are functions
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -178,6 +175,9 @@ class _Writer:
                 self.line(f"var {_memory(register)} = {_pointer(register, _place(register))}")
             elif register in counters:
                 self.line(f"var {register} = 0")
+            elif register in self.literals:
+                self.line(f"comptime {_variable(register, 0)} = "
+                          f"Scalar[{kind_name(register.dtype)}]({self.literals[register]})")
             elif register not in pointers:
                 for k in range(register.elements):
                     self.line(f"var {_variable(register, k)} = "
@@ -204,49 +204,108 @@ class _Writer:
     def items(self, items: list[Item]) -> None:
         if not items:
             self.line("pass")
-        run: list[Instruction] = []
+        run = Run()
         for item in items:
-            if not _continues(item, run):
-                self.run(run)
-                run = []
+            if run.take(item):
+                continue
+            self.run(run)
+            run = Run()
             if isinstance(item, Repeat):
                 self.repeat(item)
             elif isinstance(item, Choice):
                 self.choice(item)
-            elif _is_long(item):
-                run.append(item)
-            else:
-                for text in self.instruction(item):
-                    self.line(text)
+            elif not run.take(item):
+                self.single(item)
         self.run(run)
 
-    def run(self, run: list[Instruction]) -> None:
+    def single(self, item: Instruction) -> None:
+        for text in self.instruction(item):
+            self.line(text)
+
+    def run(self, run: Run) -> None:
         """Computes long registers that follow from one another, a vector of all at a time: what
         only they read stays in the processor's registers."""
-        if not run:
-            return
-        elements = run[0].elements
-        if elements <= _MOST_UNROLLED * _VECTOR:
-            for k in range(0, elements, _VECTOR):
-                self.vector(run, str(k))
-            return
-        self.line(f"for i in range(0, {elements}, {_VECTOR}):")
-        self.depth += 1
-        self.vector(run, "i")
-        self.depth -= 1
+        members = run.members
+        if len(members) == 1 and is_row(members[0]):
+            self.single(members[0])
+        elif run.is_exact:
+            self.exact_run(members)
+        elif members:
+            elements = members[0].elements
+            if elements <= _MOST_UNROLLED * _VECTOR:
+                for k in range(0, elements, _VECTOR):
+                    self.vector(members, str(k), str(_VECTOR))
+            else:
+                self.line(f"for i in range(0, {elements}, {_VECTOR}):")
+                self.depth += 1
+                self.vector(members, "i", str(_VECTOR))
+                self.depth -= 1
+        for item in run.late:
+            self.single(item)
 
-    def vector(self, run: list[Instruction], at: str) -> None:
+    def exact_run(self, members: list[Instruction]) -> None:
+        """A run with totals, which are added as the pack's functions do, or with rows, which end
+        where they end."""
+        self.runs += 1
+        totals = [x for x in members if is_total(x)]
+        for x in members:
+            if is_row(x):
+                assert x.target is not None
+                self.line(f"var p{x.target.number} = {_pointer(x.target, self.row(x))}")
+        for number, x in enumerate(totals):
+            kind = f"DType.{x.sources[0].dtype}"
+            struct = f"DotTotal[{kind}]" if x.opcode == "call" else (
+                f"LineTotal[{self.reducer(x)}, {kind}]")
+            self.line(f"var t{self.runs}_{number} = {struct}()")
+        first, lines = len(self.lines), self.lines
+        self.depth += 1
+        self.vector(members, "i", "w")
+        self.depth -= 1
+        body = lines[first:]
+        del lines[first:]
+        known = {_variable(r, 0) for r in self.literals}
+        names = dict.fromkeys(name for line in body for name in _CAPTURED.findall(line)
+                              if name not in known)
+        captures = ", ".join(f"{'mut' if name.startswith('t') else 'var'} {name}"
+                             for name in names)
+        self.line("@always_inline")
+        name = f"run{self.runs}"
+        self.line(f"def {name}[w: Int, unit: Int](i: Int) {{{captures}}}:" if totals else
+                  f"def {name}[w: Int](i: Int) {{{captures}}}:")
+        lines += body
+        elements = elements_of(members[0])
+        if totals:
+            kind = f"DType.{totals[0].sources[0].dtype}"
+            self.line(f"sweep_line[simd_width_of[{kind}](), {elements}]({name})")
+        else:
+            self.line(f"sweep_fixed[{_VECTOR}, {elements}]({name})")
+        for number, x in enumerate(totals):
+            target, = x.written
+            self.line(self.set(target, 0, f"t{self.runs}_{number}.result()"
+                               f".cast[{stored_name(target.dtype)}]()"))
+
+    def vector(self, run: list[Instruction], at: str, width: str) -> None:
         names: dict[Register, str] = {}
         reads: Counter[Register] = Counter()    # of values that are at hand
+        totals = 0
         for x in run:
-            assert x.target is not None
             reads.update(r for r in x.sources if r in names)
+            values = [names.get(r) or self.load(r, at, width) for r in x.sources] \
+                if x.opcode not in ("spread", "read") else []
+            if is_total(x):
+                self.line(f"t{self.runs}_{totals}.take[w, unit]({', '.join(values)})")
+                totals += 1
+                continue
+            assert x.target is not None
             if x.opcode == "spread":
                 kind = kind_name(x.target.dtype)
-                value = f"SIMD[{kind}, {_VECTOR}]({self.value(x.sources[0], x.numbers[0])})"
+                value = f"SIMD[{kind}, {width}]({self.value(x.sources[0], x.numbers[0])})"
+            elif x.opcode == "read":
+                place, dtype = f"p{x.target.number}", x.target.dtype
+                value = f"load_bool[{width}]({place}, {at})" if dtype == BOOL else (
+                    f"load[{kind_name(dtype)}, {width}]({place}, {at})")
             else:
-                value = self.expression(
-                    x, [names.get(r) or self.load(r, at, _VECTOR) for r in x.sources], _VECTOR)
+                value = self.expression(x, values, width)
             self.vectors += 1
             self.line(f"var v{self.vectors} = {value}")
             names[x.target] = f"v{self.vectors}"
@@ -280,14 +339,14 @@ class _Writer:
     def value(self, register: Register, number: int = 0) -> str:
         if register.root not in self.memory:
             return _variable(register, number)
-        return self.load(register.root, str(_position(register, number)), 1)
+        return self.load(register.root, str(_position(register, number)), "1")
 
     def set(self, register: Register, number: int, value: str) -> str:
         if register.root not in self.memory:
             return f"{_variable(register, number)} = {value}"
         return self.store(register.root, str(_position(register, number)), value)
 
-    def load(self, root: Register, at: str, width: int) -> str:
+    def load(self, root: Register, at: str, width: str) -> str:
         place = _memory(root)
         return f"load_bool[{width}]({place}, {at})" if root.dtype == BOOL else (
             f"load[{kind_name(root.dtype)}, {width}]({place}, {at})")
@@ -325,7 +384,7 @@ class _Writer:
                 assert target is not None
                 for k in range(x.elements):
                     yield self.set(target, k, self.expression(
-                        x, [self.value(r, k) for r in x.sources], 1))
+                        x, [self.value(r, k) for r in x.sources], "1"))
             case "reduce":
                 yield from self.reduce(x)
             case "call":
@@ -338,6 +397,8 @@ class _Writer:
                 yield from self.move(x)
             case "load":
                 assert target is not None
+                if target in self.literals:
+                    return
                 yield from self.read(target, _operand(x))
             case "store":
                 assert source is not None
@@ -358,8 +419,7 @@ class _Writer:
                 yield f"{target} = {target}.unsafe_offset({x.numbers[0]})"
             case "read":
                 assert target is not None
-                last = f"integer(args, {self.integers[id(x)]}) - 1"
-                yield from self.read(target, _row(x, f"max(0, min({self.index(x)}, {last}))"))
+                yield from self.read(target, self.row(x))
             case "write":
                 yield (f"if 0 <= {self.index(x)} and "
                        f"{self.index(x)} < integer(args, {self.integers[id(x)]}):")
@@ -368,26 +428,34 @@ class _Writer:
             case _:
                 yield f"{target} = integer(args, {self.integers[id(x)]})"
 
+    def row(self, x: Instruction) -> str:
+        """The text of where the row is that an instruction reads."""
+        last = f"integer(args, {self.integers[id(x)]}) - 1"
+        return _row(x, f"max(0, min({self.index(x)}, {last}))")
+
     def index(self, x: Instruction) -> str:
         """The text of the index of the row that an instruction reads or writes."""
         return f"Int({self.value(x.sources[1])})"
 
-    def expression(self, x: Instruction, sources: list[str], width: int) -> str:
+    def expression(self, x: Instruction, sources: list[str], width: str) -> str:
         assert x.target is not None
         operation = Value(ValueStructure("apply", x.name, x.target.dtype), tuple(
             Value(ValueStructure("load", "", r.dtype), ()) for r in x.sources))
-        return expression(operation, sources, str(width))
+        return expression(operation, sources, width)
 
     def reduce(self, x: Instruction) -> Iterator[str]:
         assert x.target is not None
         source, lines = x.sources[0], x.numbers[0]
-        name, _, kind = x.function.removeprefix(_REDUCTION).rpartition("_")
+        _, _, kind = x.function.rpartition("_")
         stored = stored_name(x.target.dtype)
         for line in range(lines):
             first = f"{_pointer(source, _place(source))}.unsafe_offset({line * x.elements})"
             yield (f"{_memory(x.target.root)}.unsafe_store({_position(x.target, line)}, "
-                   f"reduce_line[{REDUCERS[name]}, DType.{kind}]({first}, {x.elements})"
+                   f"reduce_line[{self.reducer(x)}, DType.{kind}]({first}, {x.elements})"
                    f".cast[{stored}]())")
+
+    def reducer(self, x: Instruction) -> str:
+        return REDUCERS[x.function.removeprefix(_REDUCTION).rpartition("_")[0]]
 
     def move(self, x: Instruction) -> Iterator[str]:
         target, source = x.target, x.sources[0]
@@ -395,7 +463,7 @@ class _Writer:
         to, step, begin, source_step = x.numbers
         size = source.dtype.itemsize
         if target.dtype != source.dtype or (
-                x.elements > _MOST_VARIABLES and target.root is not source.root
+                x.elements > MOST_VARIABLES and target.root is not source.root
                 and step == source_step == 1):
             there, here = _place(target), _place(source)
             count, nbytes = (1, x.elements * size) if step == source_step == 1 else (
@@ -466,6 +534,9 @@ class _Writer:
             yield f"if 0 <= {place} and {place} < {rows}:"
             for k in range(width):
                 value, to = self.value(updates, row * width + k), f"{place} * {width} + {k}"
+                if x.assigned != "set":
+                    sign = "+" if x.assigned == "add" else "*"
+                    value = f"{self.load(target.root, to, '1')} {sign} {value}"
                 yield (f"    store_bool({at}, {to}, {value})" if target.dtype == BOOL
                        else f"    {at}.unsafe_store({to}, {value})")
 

@@ -226,12 +226,12 @@ class Fusion:
 
     def _sibling_keys(self, group: Group) -> list[Any]:
         """Keys that siblings share, one for each array of which a group reads one element per point
-        of its space, or a part of a complex number: they iterate over the same space in the same
-        way."""
+        of its space, or one of the elements that lie together there (a coordinate of a vector, a
+        part of a complex number): they iterate over the same space in the same way."""
         size = math.prod(group.space)
         bases = dict.fromkeys(base for node in group.maps for base in map(base_of, node.inputs)
                               if (base.shape == group.space or base.size == size
-                                  or isinstance(base, Alias) and base.shape == (*group.space, 2))
+                                  or base.shape[:-1] == group.space != ())
                               and base not in group.maps and not isinstance(base, Iota))
         axes = None if group.axes is None else tuple(group.wide(group.axes))
         return [(group.space, axes, base) for base in bases]

@@ -160,7 +160,7 @@ def _may_write(x: Instruction, source: Register, target: Register) -> bool:
     that it reads, element by element or, where an array has a row written, if that is the array."""
     if x.opcode == "apply":
         return x.target is source
-    return x.is_assignment and x.results == (source,) and target not in x.sources[1:]
+    return bool(x.assigned) and x.results == (source,) and target not in x.sources[1:]
 
 
 def _renamed(item: Item, names: Mapping[Register, Register]) -> Item:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.bytecode import MACHINE, GroupCode
 from maxjax._max.mojo.cost import suits_machine
@@ -41,8 +42,9 @@ _MOST_LINES = 1500
 _MOST_STEPS = 64
 # Elements that are moved by a loop in the text; more, by the pack, with its threads.
 _MOST_MOVED = 1 << 14
-# Elements of a row that fill a vector, or nearly: many shorter ones are the vector machine's.
-_LEAST_ROW = 8
+# Elements of a row that fill a vector, or nearly: many shorter ones are the vector machine's, which
+# gathers them to long lines. With a few cheap operations that is not worth it from here on.
+_LEAST_ROW, _LEAST_CHEAP_ROW = 8, 3
 _ADDED = ("float32", "float64", "int32", "int64", "uint32", "uint64")
 
 
@@ -309,8 +311,9 @@ class _Writer:
         if call.threads > 1:
             raise _Unsuited
         self.own += 1
-        rows = math.prod(dim[0] for dim in call.point_dims) * call.rows
-        if call.length < _LEAST_ROW and suits_machine(structure.kind, rows, call.length):
+        points = math.prod(dim[0] for dim in call.point_dims)
+        if structure.kind != "rows" and call.length < _least_row(structure) and suits_machine(
+                structure.kind, points, call.rows, call.length):
             self.call(at)
             return
         name = self.fixed(code.form, structure, call)
@@ -501,6 +504,11 @@ class _Writer:
         self.line(f"copy_fixed[DType.{kind}, {inner[0]}, {inner[1]}, {inner[2]}]"
                   f"({source}.unsafe_offset({offsets[0]}), {result}.unsafe_offset({offsets[1]}))")
         self.depth = depth
+
+
+def _least_row(structure: KernelStructure) -> int:
+    is_cheap = all(x.name in CHEAP for x in structure.values if x.kind == "apply")
+    return _LEAST_CHEAP_ROW if is_cheap else _LEAST_ROW
 
 
 def _is_copied(integers: Sequence[Any], result: int, shape: Sequence[int]) -> bool:

@@ -616,7 +616,7 @@ class Part:
         note = signature([x.node for x in operands if not x.is_output],
                           [x.node for x in operands if x.is_output], threads)
         cost = machine_nanoseconds(group, elements, threads)
-        if suits_machine(kernel.kind, point_count * row_count, n) and code.code is not None:
+        if suits_machine(kernel.kind, point_count, row_count, n) and code.code is not None:
             self.machine_call(MACHINE, integers, note, cost)
             self.plan.codes.append(code)
         else:

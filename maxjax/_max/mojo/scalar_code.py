@@ -41,7 +41,7 @@ _FAR = 16               # instructions between two that may be one
 _MOST_TERMS = 16        # of an element of a product that is no call
 _MOST_PRODUCTS = 128    # in such a product
 _LEAST_VECTOR_BYTES = 16    # every processor's vectors have as many, or more
-_SCATTER = "scatter_rows_set_"
+_SCATTER = "scatter_rows_"
 ALIGNMENT = 64          # of the block of registers
 _END = OPCODES.index("end")
 
@@ -144,14 +144,17 @@ class Instruction(NamedTuple):
         return True
 
     @property
-    def is_assignment(self) -> bool:
-        """Whether a call writes rows of a register."""
-        return self.function.startswith(_SCATTER)
+    def assigned(self) -> str:
+        """What becomes of rows of a register that a call writes: "set", or "add" or "mul" with what
+        is there; "" of other calls."""
+        kind = self.function.removeprefix(_SCATTER).partition("_")[0] \
+            if self.function.startswith(_SCATTER) else ""
+        return kind if kind in ("set", "add", "mul") else ""
 
     @property
     def is_own(self) -> bool:
         """Whether the machine does itself what it calls."""
-        return self.is_product or self.is_assignment and self.numbers[2] == 1 \
+        return self.is_product or self.assigned == "set" and self.numbers[2] == 1 \
             and self.sources[1].nbytes in (4, 8)
 
     @property
@@ -255,12 +258,14 @@ class LoopCode:
       operands: how many the call has.
       slot: of the block of registers, in calls of the pack.
       nbytes: of the block.
+      known: integers that are loaded from what is stored with the program.
     """
 
     items: list[Item]
     operands: int
     slot: int
     nbytes: int
+    known: Mapping[Register, int] = field(default_factory=dict)
 
     @property
     def functions(self) -> dict[str, None]:

@@ -138,6 +138,7 @@ class _Builder:
         self.sources: dict[Register, Register] = {}     # of what is spread, the element
         self.ranges = Ranges()
         self.loaded: dict[Register, Place] = {}
+        self.known: dict[Register, int] = {}
         self.aims: dict[Register, Register] = {}    # where registers begin
 
     # --- registers ---
@@ -204,7 +205,11 @@ class _Builder:
         self.prologue.append(Instruction("load", register, numbers=(self.operand(place),)))
         self.constants[place] = register
         self.loaded[register] = place
-        self.ranges.set(register, known_range(self.plan.constant_at(place), elements, dtype))
+        data = self.plan.constant_at(place)
+        self.ranges.set(register, known_range(data, elements, dtype))
+        if elements == 1 and dtype.kind in "iu" and data is not None \
+                and len(data) == dtype.itemsize:
+            self.known[register] = int(np.frombuffer(data, dtype)[0])
         return register
 
     def copy(self, target: Register, source: Register) -> None:
@@ -731,4 +736,4 @@ class _Builder:
             raise Unsuited
         # The block is aligned where it is.
         return LoopCode(self.prologue, 1 + len(self.places), self.slot,
-                        self.nbytes + ALIGNMENT)
+                        self.nbytes + ALIGNMENT, self.known)

@@ -1,0 +1,102 @@
+"""What the kernel of a loop over few elements (``emit_loop.py``) computes together.
+
+Long registers whose elements follow from one another are a run: one loop, vector by vector, in
+which what only the run reads is never stored. It may begin with rows of large arrays, which it
+reads where they are, and end in sums, extremes and dot products of what it computes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxjax._max.elementwise_kernels import CHEAP
+from maxjax._max.mojo.scalar_code import Instruction, Item
+
+MOST_VARIABLES = 4      # elements of a register that are variables, and are not gone through
+_SUMMED = tuple(map(np.dtype, ("float32", "float64", "int32", "int64", "uint32", "uint64")))
+
+
+def is_long(x: Instruction) -> bool:
+    """Whether it computes the elements of a register that is in memory, each like the others."""
+    return x.opcode in ("apply", "spread") and x.elements > MOST_VARIABLES
+
+
+def is_row(x: Instruction) -> bool:
+    """Whether it reads a row of an array to a register that is in memory."""
+    return x.opcode == "read" and x.target is not None and x.target.elements > MOST_VARIABLES
+
+
+def is_total(x: Instruction) -> bool:
+    """Whether it makes one number of all elements of one or two registers that are in memory."""
+    source = x.sources[0] if x.sources else None
+    if source is None or source.elements <= MOST_VARIABLES or source.dtype not in _SUMMED:
+        return False
+    if x.opcode == "reduce":
+        return x.numbers[0] == 1 and x.elements == source.elements
+    if x.opcode != "call" or x.function not in ("matmul_float32", "matmul_float64"):
+        return False
+    batch, m, n, k, _, _, a_col, _, b_row = x.numbers[:9]
+    return batch == m == n == a_col == b_row == 1 and all(r.elements == k for r in x.sources)
+
+
+def elements_of(x: Instruction) -> int:
+    """How many elements a member of a run goes through."""
+    register = x.target if is_row(x) else x.sources[0] if is_total(x) else None
+    return x.elements if register is None else register.elements
+
+
+class Run:
+    """Instructions on equally many elements that are computed together, vector by vector.
+
+    Attributes:
+      members: long operations, rows that are read, and totals of what is computed.
+      late: instructions on single elements that stand between them, and come after the run.
+    """
+
+    def __init__(self) -> None:
+        self.members: list[Instruction] = []
+        self.late: list[Instruction] = []
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it goes through no element beyond the last one."""
+        return any(is_row(x) or is_total(x) for x in self.members)
+
+    def take(self, item: Item) -> bool:
+        """Adds an item, if it can be computed together with what is there."""
+        if not isinstance(item, Instruction):
+            return False
+        if is_long(item) or is_row(item) or is_total(item):
+            if self._continues(item):
+                self.members.append(item)
+                return True
+        elif self.members and item.opcode in ("apply", "spread", "move", "read") \
+                and item.elements <= MOST_VARIABLES \
+                and all(r.root.elements <= MOST_VARIABLES for r in item.written):
+            self.late.append(item)
+            return True
+        return False
+
+    def _continues(self, item: Instruction) -> bool:
+        if not self.members:
+            return True
+        members = [*self.members, item]
+        rounded = {x.sources[0].dtype for x in members if is_total(x)}
+        if elements_of(item) != elements_of(members[0]) or len(rounded) > 1:
+            return False
+        if any(map(is_total, members)) and not all(
+                x.name in CHEAP for x in members if x.opcode == "apply"):
+            return False        # what is costly is written once, for long vectors
+        # What members read as a whole is there before them, and is not written by others.
+        whole = {r.root for x in members if x.opcode in ("spread", "read") for r in x.sources}
+        totals = {r.root for x in members if is_total(x) for r in x.written}
+        written = [r.root for x in members for r in x.written]
+        if not whole.isdisjoint(x.target for x in members if not is_total(x)) or any(
+                written.count(total) > 1 for total in totals):
+            return False
+        read = {r.root for r in item.sources}
+        if read & {r.root for x in self.members if is_total(x) for r in x.written}:
+            return False
+        touched = {r.root for x in self.late for r in (*x.sources, *x.written)}
+        return touched.isdisjoint(r.root for r in item.written) and read.isdisjoint(
+            r.root for x in self.late for r in x.written)

@@ -158,7 +158,8 @@ class MojoContext(Lowering[Node]):
         if name == "div":
             factor = _exact_reciprocal(xs[1])
             if factor is not None:
-                return self.apply("mul", xs[0], self.constant(factor), dtype=dtype)
+                return self.apply("mul", xs[0], self._spread(self.constant(factor), xs[1].shape),
+                                  dtype=dtype)
         operands = tuple([self._gathered(x) if isinstance(x, View) else x
                           for x in self.aligned(xs)])
         return self.shared(Apply(

@@ -40,6 +40,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
     Raises:
       ValueError: leading sizes differ, or there are no arrays.
+      TypeError: ``batch_size`` is negative.
 
     See also: ``lax.scan``, ``jax.vmap``, ``lax.fori_loop``.
 
@@ -54,6 +55,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
         if not value.aval.shape:
             raise ValueError(f"scan got value with no leading axis to scan over: {value}.")
     count = min((value.aval.shape[0] for value in values), default=0)
+    if batch_size < 0 and count:
+        raise TypeError(f"map: batch_size must be positive, got {batch_size}")
     whole = count - count % batch_size
     batched = vmap(f)
     batches = [reshape(x if whole == count else slice_in_dim(x, 0, whole, 0),

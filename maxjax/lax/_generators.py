@@ -12,6 +12,7 @@ from maxjax._base import dtypes
 from maxjax._higher_order.constraints import resharded
 from maxjax._ir.trace import Array
 from maxjax._primitives.bit_generator import rng_bit_generator_p, rng_uniform_p
+from maxjax._primitives.rules import nonnegative
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._shape import integers
 
@@ -48,7 +49,7 @@ def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
       algorithm: Philox4x32-10 or Threefry2x32; both give XLA's bits.
 
     Raises:
-      TypeError: the dtype is invalid, or ``key`` is not a state.
+      TypeError: the dtype is invalid, ``key`` is not a state, or a size is negative.
 
     >>> state, bits = lax.rng_bit_generator(jnp.arange(4, dtype=jnp.uint32), (2,))
     >>> state, bits
@@ -62,8 +63,8 @@ def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
         raise TypeError("rng_bit_generator: the key must be of type uint32[4] or uint64[2], got "
                         f"{state.aval.str_short()}.")
     state, bits = rng_bit_generator_p.bind(
-        state, shape=integers(shape), dtype=wanted, algorithm=RandomAlgorithm(algorithm),
-        out_sharding=None)
+        state, shape=nonnegative("rng_bit_generator", integers(shape)), dtype=wanted,
+        algorithm=RandomAlgorithm(algorithm), out_sharding=None)
     return state, bits if out_sharding is None else resharded(bits, out_sharding)
 
 

@@ -509,6 +509,8 @@ def concatenate(operands: Any, dimension: int) -> Array:
     arrays = [as_operand(x, "concatenate", position) for position, x in enumerate(operands)]
     if not arrays:
         raise ValueError("concatenate requires a non-empty sequences of arrays")
+    if len(arrays) == 1 and arrays[0] is operands[0]:
+        return arrays[0]        # whatever the dimension, as in JAX
     listed = ", ".join(str(x.shape) for x in arrays)
     if len({x.ndim for x in arrays}) > 1:
         raise TypeError(f"Cannot concatenate arrays with different numbers of dimensions: got "

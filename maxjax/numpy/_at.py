@@ -216,8 +216,8 @@ class _IndexUpdateRef:
         x = self.array
 
         def count() -> Array:
-            return update(full(x.shape, 0, dtypes.int32), self.index, np.int32(1), "add", mode,
-                          unique_indices, indices_are_sorted, wrap_negative_indices)
+            return update(as_array(full(x.shape, 0, dtypes.int32)), self.index, np.int32(1), "add",
+                          mode, unique_indices, indices_are_sorted, wrap_negative_indices)
 
         def once_more(done: Any, result: Array) -> Array:
             applied = cast(asarray(func(result)), x.dtype, x.weak_type)

@@ -203,11 +203,11 @@ def _take_arrays(x: Array, entries: list[Entry], mode: GatherScatterMode,
         dims.append(range(len(common) - rank, len(common)))
         index_map.append(entry.dim)
     dimensions = layout(entries, common, apart)
-    if 0 in common and any(not sizes[entry.dim] for entry in chosen):
-        # nothing is taken from an empty dimension
-        return full(tuple(common[dim] if dim.__class__ is int else
-                          1 if dim.kind == "new" else sizes[dim.dim] for dim in dimensions),
-                    0, x.dtype)
+    if any(not sizes[entry.dim] for entry in chosen):
+        shape = tuple(common[dim] if dim.__class__ is int else
+                      1 if dim.kind == "new" else sizes[dim.dim] for dim in dimensions)
+        if 0 in shape:      # nothing is taken from an empty dimension
+            return full(shape, 0, x.dtype)
     old = [dim for dim in dimensions if dim.__class__ is int or dim.kind != "new"]
     window_dims = tuple(place for place, dim in enumerate(old) if dim.__class__ is not int)
     collapsed = tuple(entry.dim for entry in chosen)

@@ -275,3 +275,15 @@ def test_errors_of_tracers_that_have_no_type_yet(name):
 
         messages.append(str(getattr(j.errors, name)(Own(None))).splitlines()[0])
     assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("call", (
+    lambda j: j.lax.map(lambda x: x, j.numpy.arange(5), batch_size=-2),
+    lambda j: j.lax.map(lambda x: x, j.numpy.arange(5), batch_size=-2**31),
+    lambda j: j.lax.rng_bit_generator(j.numpy.zeros(4, "uint32"), (-1,))))
+def test_negative_sizes_are_refused(call):
+    """As in JAX, whose words for them are about something else."""
+    with pytest.raises(Exception):      # noqa: B017
+        call(jax)
+    with pytest.raises(TypeError, match="positive|nonnegative"):
+        call(maxjax)

@@ -60,6 +60,7 @@ TABLE = {
     "jax.numpy.put": check("f(jnp.float32(2), 0, 1.0, inplace=False)"),
     "jax.numpy.unravel_index": check("f(3, 2.0)"),
     "jax.scipy.special.log_ndtr": check("jax.grad(f)(-1e5) > 9e4"),
+    "jax.scipy.special.expi": check("f(jnp.array([jnp.inf, 90.]))"),
     "jax.scipy.special.i1": check("jax.grad(f)(1e5)"),
     "jax.scipy.special.kl_div": check("jax.grad(f, 1)(jnp.inf, jnp.inf)"),
     "jax.new_ref": check("str(jax.make_jaxpr(lambda r: r[...] + 1)(f(jnp.ones(3))))"),

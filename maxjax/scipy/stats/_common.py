@@ -27,9 +27,34 @@ def floats(name: str, *args: Any) -> list[Any]:
     return [lax.convert_element_type(x, x.dtype) for x in operands]
 
 
+def reals(name: str, *args: Any) -> list[Any]:
+    """As ``floats``, of a distribution that compares its arguments.
+
+    Raises:
+      TypeError: an argument is complex.
+    """
+    return _ordered(name, floats(name, *args))
+
+
 def weak_floats(name: str, *args: Any) -> list[Any]:
     """The arguments as floats of one dtype, by JAX's usual promotion."""
     return promote_args_inexact(name, *args)
+
+
+def weak_reals(name: str, *args: Any) -> list[Any]:
+    """As ``weak_floats``, of a distribution that compares its arguments.
+
+    Raises:
+      TypeError: an argument is complex.
+    """
+    return _ordered(name, weak_floats(name, *args))
+
+
+def _ordered(name: str, operands: list[Any]) -> list[Any]:
+    dtype = operands[0].dtype
+    if dtypes.is_complex(dtype):
+        raise TypeError(f"{name} does not accept dtype {dtype}: complex numbers have no order")
+    return operands
 
 
 def inside(condition: Any, value: Any, otherwise: Any) -> Array:

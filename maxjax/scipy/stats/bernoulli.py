@@ -9,7 +9,7 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside, outside
+from maxjax.scipy.stats._common import inside, outside, reals
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
@@ -18,7 +18,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
     >>> jax.scipy.stats.bernoulli.logpmf(jnp.array([0, 1]), 0.3)
     Array([-0.35667497, -1.2039728 ], dtype=float32)
     """
-    k, p, loc = floats("bernoulli.logpmf", k, p, loc)
+    k, p, loc = reals("bernoulli.logpmf", k, p, loc)
     z = k - loc
     value = special.xlogy(z, p) + special.xlog1py(1 - z, -p)
     return outside((z < 0) | (z > 1), -np.inf, value)
@@ -39,7 +39,7 @@ def cdf(k: Any, p: Any) -> Array:
     >>> jax.scipy.stats.bernoulli.cdf(jnp.array([0, 1]), 0.3)
     Array([0.7, 1. ], dtype=float32)
     """
-    k, p = floats("bernoulli.cdf", k, p)
+    k, p = reals("bernoulli.cdf", k, p)
     value = jnp.where(k < 0, jnp.zeros_like(p), jnp.where(k < 1, 1 - p, 1))
     return inside((p >= 0) & (p <= 1) & ~jnp.isnan(k), value, np.nan)
 
@@ -50,7 +50,7 @@ def ppf(q: Any, p: Any) -> Array:
     >>> jax.scipy.stats.bernoulli.ppf(jnp.array([0.3, 0.5]), 0.3)
     Array([0., 0.], dtype=float32)
     """
-    q, p = floats("bernoulli.ppf", q, p)
+    q, p = reals("bernoulli.ppf", q, p)
     valid = (q >= 0) & (q <= 1) & (p >= 0) & (p <= 1)
     value = jnp.where(q <= 1 - p, jnp.zeros_like(p), jnp.ones_like(p))
     return inside(valid, value, np.nan)

@@ -84,7 +84,7 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The inverse of ``sf``.
 
     >>> jax.scipy.stats.cauchy.isf(jnp.array([0.3, 0.5]))
-    Array([ 0.7265425, -0.       ], dtype=float32)
+    Array([0.7265425, 0.       ], dtype=float32)
     """
     q, loc, scale = floats("cauchy.isf", q, loc, scale)
     return loc - scale * _quantile(q)

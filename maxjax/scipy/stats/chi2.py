@@ -10,7 +10,7 @@ from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
 from maxjax.scipy.stats import gamma
-from maxjax.scipy.stats._common import floats, outside
+from maxjax.scipy.stats._common import floats, outside, reals
 
 
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -38,7 +38,7 @@ def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.chi2.cdf(jnp.array([0.2, 0.5]), 3.0)
     Array([0.0224107 , 0.08110859], dtype=float32)
     """
-    x, df, loc, scale = floats("chi2.cdf", x, df, loc, scale)
+    x, df, loc, scale = reals("chi2.cdf", x, df, loc, scale)
     return gamma.cdf(x, df / 2, loc, 2 * scale)
 
 
@@ -48,7 +48,7 @@ def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.chi2.logcdf(jnp.array([0.2, 0.5]), 3.0)
     Array([-3.7982166, -2.5119665], dtype=float32)
     """
-    x, df, loc, scale = floats("chi2.logcdf", x, df, loc, scale)
+    x, df, loc, scale = reals("chi2.logcdf", x, df, loc, scale)
     return gamma.logcdf(x, df / 2, loc, 2 * scale)
 
 
@@ -58,7 +58,7 @@ def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.chi2.sf(jnp.array([0.2, 0.5]), 3.0)
     Array([0.9775893 , 0.91889143], dtype=float32)
     """
-    x, df, loc, scale = floats("chi2.sf", x, df, loc, scale)
+    x, df, loc, scale = reals("chi2.sf", x, df, loc, scale)
     return special.gammaincc(df / 2, jnp.clip((x - loc) / (2 * scale), 0))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.stats._common import inside, outside, weak_floats
+from maxjax.scipy.stats._common import inside, outside, weak_floats, weak_reals
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -17,7 +17,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.expon.logpdf(jnp.array([0.2, 0.5]))
     Array([-0.2, -0.5], dtype=float32)
     """
-    x, loc, scale = weak_floats("expon.logpdf", x, loc, scale)
+    x, loc, scale = weak_reals("expon.logpdf", x, loc, scale)
     return outside(x < loc, -np.inf, -(x - loc) / scale - jnp.log(scale))
 
 
@@ -36,7 +36,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.expon.cdf(jnp.array([0.2, 0.5]))
     Array([0.18126924, 0.39346933], dtype=float32)
     """
-    x, loc, scale = weak_floats("expon.cdf", x, loc, scale)
+    x, loc, scale = weak_reals("expon.cdf", x, loc, scale)
     return outside(x < loc, 0, -jnp.expm1(-jnp.maximum(x - loc, 0) / scale))
 
 
@@ -46,7 +46,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.expon.logcdf(jnp.array([0.2, 0.5]))
     Array([-1.7077718 , -0.93275213], dtype=float32)
     """
-    x, loc, scale = weak_floats("expon.logcdf", x, loc, scale)
+    x, loc, scale = weak_reals("expon.logcdf", x, loc, scale)
     z = outside(x < loc, 1, (x - loc) / scale)
     return outside(x < loc, -np.inf, jnp.log(-jnp.expm1(-z)))
 
@@ -57,7 +57,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.expon.sf(jnp.array([0.2, 0.5]))
     Array([0.8187308 , 0.60653067], dtype=float32)
     """
-    x, loc, scale = weak_floats("expon.sf", x, loc, scale)
+    x, loc, scale = weak_reals("expon.sf", x, loc, scale)
     return outside(x < loc, 1, jnp.exp(-(x - loc) / scale))
 
 
@@ -67,7 +67,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.expon.logsf(jnp.array([0.2, 0.5]))
     Array([-0.2, -0.5], dtype=float32)
     """
-    x, loc, scale = weak_floats("expon.logsf", x, loc, scale)
+    x, loc, scale = weak_reals("expon.logsf", x, loc, scale)
     return outside(x < loc, 0, -(x - loc) / scale)
 
 

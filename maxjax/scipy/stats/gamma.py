@@ -9,7 +9,7 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, inside, outside, weak_floats
+from maxjax.scipy.stats._common import inside, outside, reals, weak_reals
 
 
 def log_density(x: Any, a: Any, loc: Any, scale: Any) -> Array:
@@ -24,7 +24,7 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.gamma.logpdf(jnp.array([0.2, 0.5]), 2.0)
     Array([-1.809438 , -1.1931472], dtype=float32)
     """
-    x, a, loc, scale = floats("gamma.logpdf", x, a, loc, scale)
+    x, a, loc, scale = reals("gamma.logpdf", x, a, loc, scale)
     return inside(x >= loc, log_density(x, a, loc, scale), -np.inf)
 
 
@@ -43,7 +43,7 @@ def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.gamma.cdf(jnp.array([0.2, 0.5]), 2.0)
     Array([0.0175231 , 0.09020401], dtype=float32)
     """
-    x, a, loc, scale = floats("gamma.cdf", x, a, loc, scale)
+    x, a, loc, scale = reals("gamma.cdf", x, a, loc, scale)
     return special.gammainc(a, jnp.clip((x - loc) / scale, 0))
 
 
@@ -62,7 +62,7 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.gamma.sf(jnp.array([0.2, 0.5]), 2.0)
     Array([0.9824769, 0.909796 ], dtype=float32)
     """
-    x, a, loc, scale = weak_floats("gamma.sf", x, a, loc, scale)
+    x, a, loc, scale = weak_reals("gamma.sf", x, a, loc, scale)
     z = (x - loc) / scale
     return outside(z < 0, 1, special.gammaincc(a, jnp.clip(z, 0)))
 

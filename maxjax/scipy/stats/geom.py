@@ -9,7 +9,7 @@ import numpy as np
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
-from maxjax.scipy.stats._common import floats, outside
+from maxjax.scipy.stats._common import outside, reals
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
@@ -18,7 +18,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
     >>> jax.scipy.stats.geom.logpmf(jnp.array([0, 1]), 0.3)
     Array([      -inf, -1.2039728], dtype=float32)
     """
-    k, p, loc = floats("geom.logpmf", k, p, loc)
+    k, p, loc = reals("geom.logpmf", k, p, loc)
     z = k - loc
     return outside(z <= 0, -np.inf, special.xlog1py(z - 1, -p) + jnp.log(p))
 

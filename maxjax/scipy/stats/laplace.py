@@ -6,7 +6,7 @@ from typing import Any
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.stats._common import floats
+from maxjax.scipy.stats._common import reals
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -15,7 +15,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.laplace.logpdf(jnp.array([0.2, 0.5]))
     Array([-0.8931472, -1.1931472], dtype=float32)
     """
-    x, loc, scale = floats("laplace.logpdf", x, loc, scale)
+    x, loc, scale = reals("laplace.logpdf", x, loc, scale)
     return -(jnp.abs(x - loc) / scale + jnp.log(2 * scale))
 
 
@@ -34,7 +34,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.laplace.cdf(jnp.array([0.2, 0.5]))
     Array([0.5906346 , 0.69673467], dtype=float32)
     """
-    x, loc, scale = floats("laplace.cdf", x, loc, scale)
+    x, loc, scale = reals("laplace.cdf", x, loc, scale)
     z = (x - loc) / scale
     half = 0.5 * jnp.exp(-jnp.abs(z))
     return jnp.where(z <= 0, half, 1 - half)

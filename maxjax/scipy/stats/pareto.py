@@ -8,7 +8,7 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.stats._common import floats, inside, outside, weak_floats
+from maxjax.scipy.stats._common import floats, inside, outside, reals, weak_reals
 
 
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -17,7 +17,7 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.pareto.logpdf(jnp.array([1.5, 2.0]), 1.5)
     Array([-0.60819757, -1.3274028 ], dtype=float32)
     """
-    x, b, loc, scale = floats("pareto.logpdf", x, b, loc, scale)
+    x, b, loc, scale = reals("pareto.logpdf", x, b, loc, scale)
     below = x < loc + scale
     z = outside(below, 1, (x - loc) / scale)
     return outside(below, -np.inf, jnp.log(b) - jnp.log(scale) - (b + 1) * jnp.log(z))
@@ -38,7 +38,7 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.pareto.cdf(jnp.array([1.5, 2.0]), 1.5)
     Array([0.45566893, 0.6464466 ], dtype=float32)
     """
-    x, b, loc, scale = floats("pareto.cdf", x, b, loc, scale)
+    x, b, loc, scale = reals("pareto.cdf", x, b, loc, scale)
     below = x < loc + scale
     z = outside(below, 1, (x - loc) / scale)
     return outside(below, 0, -jnp.expm1(-b * jnp.log(z)))
@@ -50,7 +50,7 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.pareto.logcdf(jnp.array([1.5, 2.0]), 1.5)
     Array([-0.78598875, -0.43626466], dtype=float32)
     """
-    x, b, loc, scale = weak_floats("pareto.logcdf", x, b, loc, scale)
+    x, b, loc, scale = weak_reals("pareto.logcdf", x, b, loc, scale)
     below = x < loc + scale
     z = outside(below, 1, (x - loc) / scale)
     return outside(below, -np.inf, jnp.log1p(-z ** -b))
@@ -62,7 +62,7 @@ def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.pareto.logsf(jnp.array([1.5, 2.0]), 1.5)
     Array([-0.6081976, -1.0397208], dtype=float32)
     """
-    x, b, loc, scale = floats("pareto.logsf", x, b, loc, scale)
+    x, b, loc, scale = reals("pareto.logsf", x, b, loc, scale)
     below = x < loc + scale
     z = outside(below, 1, (x - loc) / scale)
     return outside(below, 0, -b * jnp.log(z))

@@ -11,7 +11,7 @@ from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax.scipy import special
 from maxjax.scipy.stats import norm
-from maxjax.scipy.stats._common import floats, inside, outside
+from maxjax.scipy.stats._common import floats, inside, outside, reals
 
 
 def _log_mass(a: Any, b: Any) -> Array:
@@ -53,7 +53,7 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.truncnorm.logsf(jnp.array([0.2, 0.5]), -1.0, 1.5)
     Array([-0.78315824, -1.1644433 ], dtype=float32)
     """
-    x, a, b, loc, scale = floats("truncnorm.logsf", x, a, b, loc, scale)
+    x, a, b, loc, scale = reals("truncnorm.logsf", x, a, b, loc, scale)
     z = (x - loc) / scale
     value = _log_mass(jnp.clip(z, a, b), b) - _log_mass(a, b)
     value = inside(z <= a, 0, inside(z >= b, -np.inf, value))
@@ -75,7 +75,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     >>> jax.scipy.stats.truncnorm.logcdf(jnp.array([0.2, 0.5]), -1.0, 1.5).round(4)
     Array([-0.6106, -0.3741], dtype=float32)
     """
-    x, a, b, loc, scale = floats("truncnorm.logcdf", x, a, b, loc, scale)
+    x, a, b, loc, scale = reals("truncnorm.logcdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     value = _log_mass(a, jnp.clip(z, a, b)) - _log_mass(a, b)
     value = inside(z <= a, -np.inf, inside(z >= b, 0, value))

@@ -8,7 +8,7 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.scipy.stats._common import inside, weak_floats
+from maxjax.scipy.stats._common import inside, weak_reals
 
 
 def logpdf(x: Any, c: Any) -> Array:
@@ -17,7 +17,7 @@ def logpdf(x: Any, c: Any) -> Array:
     >>> jax.scipy.stats.wrapcauchy.logpdf(jnp.array([0.2, 0.5]), 0.4)
     Array([-1.0339224, -1.2312   ], dtype=float32)
     """
-    x, c = weak_floats("wrapcauchy.logpdf", x, c)
+    x, c = weak_reals("wrapcauchy.logpdf", x, c)
     value = jnp.log(1 - c * c) - jnp.log(2 * np.pi) - jnp.log(1 + c * c - 2 * c * jnp.cos(x))
     return inside((c > 0) & (c < 1), inside((x >= 0) & (x <= 2 * np.pi), value, -np.inf), np.nan)
 

@@ -231,7 +231,8 @@ class Fusion:
         size = math.prod(group.space)
         bases = dict.fromkeys(base for node in group.maps for base in map(base_of, node.inputs)
                               if (base.shape == group.space or base.size == size
-                                  or base.shape[:-1] == group.space != ())
+                                  or base.shape[:-1] == group.space != ()
+                                  or isinstance(base, Alias) and base.shape == (*group.space, 2))
                               and base not in group.maps and not isinstance(base, Iota))
         axes = None if group.axes is None else tuple(group.wide(group.axes))
         return [(group.space, axes, base) for base in bases]

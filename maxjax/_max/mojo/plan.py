@@ -22,7 +22,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.bodies import lower_body
-from maxjax._max.mojo.bytecode import MACHINE, GroupCode
+from maxjax._max.mojo.bytecode import MACHINE
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import (
     machine_nanoseconds,
@@ -30,8 +30,8 @@ from maxjax._max.mojo.cost import (
     suits_machine,
     threads_for,
 )
-from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.extents import check_extents
+from maxjax._max.mojo.forms import Form, GroupCode
 from maxjax._max.mojo.fusion import Fusion, Group
 from maxjax._max.mojo.gather import Kernel, Operand, gather
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout

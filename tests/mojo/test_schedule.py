@@ -7,19 +7,24 @@ import re
 import numpy as np
 import pytest
 
+from tests.gen import views
 from tests.support import mojo_programs
 
 pytest.importorskip("max.engine")
 
+import maxjax
 from maxjax._base.errors import InternalError
-from maxjax._max.mojo import bytecode, emit
+from maxjax._max.mojo import bytecode, emit, fusion
 from maxjax._max.mojo.emit_loop import LoopForm
+from maxjax._max.mojo.groupings import Groupings
+from maxjax._max.mojo.plan import Plan
 from maxjax._max.mojo.schedule import (
     CALL,
     POINT,
     SWEEP,
     Phase,
     Schedule,
+    check_memory,
     check_schedule,
     schedule_of,
 )
@@ -32,6 +37,7 @@ from maxjax._max.mojo.structure import (
     OperandStructure,
     ValueStructure,
 )
+from maxjax._runtime.program import Program
 
 pytestmark = pytest.mark.xdist_group("mojo")
 
@@ -267,3 +273,27 @@ def test_scopes_are_those_of_operands():
     bad = schedule._replace(phases=(Phase((value,), phase.full[:1], (), phase.stored),))
     with pytest.raises(InternalError, match="it varies in its scope"):
         check_schedule(bad)
+
+
+# --- reading what is stored -----------------------------------------------------------------------
+
+def test_memory_that_is_stored_is_not_read():
+    check_memory("a group", ["z"], ["x", "y", "x"])
+    with pytest.raises(InternalError, match="'a group' reads 'z', which it stores"):
+        check_memory("a group", ["w", "z"], ["x", "z"])
+
+
+def test_no_plan_reads_its_own_output_as_another_view(monkeypatch):
+    """Were a group to compute what it reads through a reshape, its plan would be refused."""
+    monkeypatch.setattr(fusion, "groupings", Groupings())
+    monkeypatch.setattr(fusion.Fusion, "_units_reading_rearranged", lambda self, node: {})
+    refused = 0
+    for seed in range(30):
+        drawn = views.Program(seed)
+        closed = maxjax.make_jaxpr(drawn.function)(*drawn.inputs(0))
+        try:
+            Plan(Program(closed).opened.jaxpr, 2)
+        except InternalError as error:
+            assert "which it stores" in str(error)
+            refused += 1
+    assert refused

@@ -69,6 +69,7 @@ from maxjax._max.mojo.pack_integers import matmul_integers
 from maxjax._max.mojo.pieces import compute_by_pieces
 from maxjax._max.mojo.reuse import Reuse, first_update, heirs
 from maxjax._max.mojo.scalar_code import LoopCode
+from maxjax._max.mojo.schedule import check_memory
 from maxjax._max.mojo.short_dimensions import turn_short_dimensions
 from maxjax._max.mojo.tape import CALL_PYTHON, Copied, Step, Tape, signature
 from maxjax._max.mojo.walks import walks
@@ -434,12 +435,14 @@ class Part:
             if isinstance(unit, Group) and unit not in self.kernels:
                 self.kernels[unit] = gather(unit, self.fusion, self._placement)
         for number, (unit, detail) in enumerate(self.units):
-            for node in self.makes(unit, detail):
-                owner = self.owner(node)
+            made = [self.owner(node) for node in self.makes(unit, detail)]
+            read = [self.owner(node) for node in self.reads(unit, detail)]
+            if isinstance(unit, Group):
+                check_memory(unit, made, read)
+            for owner in made:
                 self.first.setdefault(owner, number)
                 self.last[owner] = max(number, self.last.get(owner, 0))
-            for node in self.reads(unit, detail):
-                owner = self.owner(node)
+            for owner in read:
                 if owner not in self.first and not isinstance(owner, (Input, Constant, Empty)):
                     raise InternalError(f"{owner} is read before it is made")
                 self.last[owner] = max(number, self.last.get(owner, 0))

@@ -283,6 +283,21 @@ def check_schedule(schedule: Schedule) -> None:
     _Checks(schedule).run()
 
 
+def check_memory(group: object, stored: Collection[object], read: Iterable[object]) -> None:
+    """Refuses a group that reads memory that it stores to, in whatever view: what it would read
+    there is not stored yet, or already another value.
+
+    Args:
+      stored, read: what the elements lie in that the group stores and reads.
+
+    Raises:
+      InternalError: names the group and the memory.
+    """
+    for memory in read:
+        if memory in stored:
+            raise InternalError(f"{group!r} reads {memory!r}, which it stores")
+
+
 class _Checks:
     def __init__(self, schedule: Schedule):
         self.schedule = schedule

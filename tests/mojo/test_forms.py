@@ -203,10 +203,10 @@ def test_what_is_not_worth_cutting():
 def test_what_a_kernel_is_called_depends_on_all_that_writes_its_text(tmp_path):
     folder = Path(emit.__file__).parent
     written_by = emit.writing_modules(folder)
-    assert {"emit", "emit_rows", "emit_columns", "emitter", "layout"} <= set(written_by)
+    assert {"emit", "emit_rows", "emit_columns", "emitter", "layout", "schedule"} <= set(written_by)
     for path in folder.glob("emit*.py"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    for name in ("structure", "layout"):
+    for name in ("schedule", "structure", "layout"):
         (tmp_path / f"{name}.py").write_bytes((folder / f"{name}.py").read_bytes())
     with (tmp_path / "emit_rows.py").open("a") as file:
         file.write("from maxjax._max.mojo.moved import a_function\n")

@@ -19,8 +19,8 @@ import maxjax.numpy as jnp
 from maxjax import lax
 from maxjax._max import lowering
 from maxjax._max.mojo import executable, fusion
-from maxjax._max.mojo.bytecode import GroupCode
 from maxjax._max.mojo.check_plan import CheckedPlan
+from maxjax._max.mojo.forms import GroupCode
 from maxjax._max.mojo.groupings import Groupings
 from maxjax._max.mojo.plan import Plan
 from maxjax._max.mojo.scalar_code import LoopCode

@@ -21,7 +21,8 @@ pytest.importorskip("max.engine")
 from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.mojo import standard_library, toolchain, vector_operations
-from maxjax._max.mojo.emitter import BOOL, HEADER
+from maxjax._max.mojo.emitter import HEADER
+from maxjax._max.mojo.structure import BOOL
 from maxjax._max.mojo.toolchain import Pace, build_library
 from maxjax._max.mojo.vector_operations import Operator
 from tests.golden import kernels  # noqa: F401 (it has programs)

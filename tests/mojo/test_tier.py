@@ -22,8 +22,8 @@ from maxjax import lax
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import toolchain
 from maxjax._max.mojo.backend import MojoBackend
-from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import HEADER
+from maxjax._max.mojo.forms import Form
 from maxjax._max.mojo.store import KernelStore
 from maxjax._runtime.program import Program
 from tests import ROOT

@@ -406,7 +406,7 @@ def test_code_that_is_wrong_is_refused(change, message):
         patch.setattr(Plan, "part", lambda *arguments: parts.append(Part(*arguments)) or parts[-1])
         Plan(program.opened.jaxpr, 1)
     kernel, = parts[0].kernels.values()
-    code = bytecode._assemble(kernel.form.structure, 300, 300, False)
+    code = bytecode.code_of(kernel.form.schedule, 300, 300, False)
     check_code(code, kernel)
     part = code.phases[0].full
     position = next(n for n, x in enumerate(part) if x.opcode == "apply")

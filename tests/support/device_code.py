@@ -12,8 +12,8 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 
 from maxjax._max.mojo import vector_operations
-from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import HEADER
+from maxjax._max.mojo.forms import Form
 from maxjax._max.mojo.toolchain import Pace, build_library
 from maxjax._max.mojo.vector_operations import Operator
 

@@ -27,9 +27,9 @@ from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import crew
 from maxjax._max.mojo.check_plan import CheckedPlan
-from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
+from maxjax._max.mojo.forms import Form
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.plan import Plan, physical_types
 from maxjax._max.mojo.store import KernelStore

@@ -21,9 +21,9 @@ from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max import backend
 from maxjax._max.backend import Done, Progress, Runs, nothing_compiled
 from maxjax._max.mojo import crew, detached
-from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
+from maxjax._max.mojo.forms import Form
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.plan import Plan, physical_types
 from maxjax._max.mojo.store import WAIT_POLL_SECONDS, KernelStore

@@ -1,8 +1,9 @@
 """Groups as code for the vector machine (``pack/vector.mojo``), which runs them without a kernel.
 
-Code is a flat array of integers: a head, the lengths of the phases, then the instructions. What a
-kernel computes once a call, once a line and for all elements (``emitter.py``) are parts of their
-own; an instruction is for one element, for one of each line of a tile, or for all of them:
+Code is a flat array of integers: a head, the lengths of the phases, then the instructions. It is
+made from a schedule (``schedule.py``): what that computes once a call, once a line and for all
+elements are parts of their own, and the phases are its phases. An instruction is for one element,
+for one of each line of a tile, or for all of them:
 
   apply     a register becomes a function of others; the pack has it for each operation and dtype
   load      a register becomes a copy of an operand's elements
@@ -13,9 +14,7 @@ own; an instruction is for one element, for one of each line of a tile, or for a
   reduce    each line's elements to one, or lines to one line, gathered from tile to tile
   aim       the next instruction writes to an operand where it can
 
-A map has one phase. A group of rows has a phase for each reduction that another depends on; a phase
-has a part for lines, a part for all elements and one at its end. A group of columns has one phase,
-whose end computes what follows from the reductions.
+A phase has a part for lines, a part for all elements and one at its end.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ from typing import NamedTuple
 import numpy as np
 
 from maxjax._base.dtypes import name_of
-from maxjax._max.mojo.emit import Form, emitter_of
-from maxjax._max.mojo.emit_rows import RowsEmitter
-from maxjax._max.mojo.emitter import BOOL, Value
-from maxjax._max.mojo.structure import KernelStructure
+from maxjax._max.mojo import schedule as schedules
+from maxjax._max.mojo.schedule import CALL, POINT, SWEEP, Schedule, Store, Value
+from maxjax._max.mojo.structure import BOOL
 from maxjax._max.mojo.vector_functions import (
     COMPENSATED,
     SETTLE,
@@ -49,10 +47,8 @@ OPCODES = ("apply", "load", "store", "spread", "ramp", "reduce", "reduce_columns
 # Those whose source is an operand.
 READING = ("load", "view", "ramp", "aim")
 ONCE, LINE, FULL = range(3)
-# Where values are computed, from the widest to the narrowest, and an instruction's level there. A
-# point is a line of a tile, unless its rows are: then it is a tile's one element.
-CALL, POINT, ROW, SWEEP = range(4)
-_SCOPES = {"call": CALL, "point": POINT, "row": ROW, "sweep": SWEEP}
+# The level of instructions, by the scope of what they compute. A point is a line of a tile, unless
+# its rows are: then it is a tile's one element.
 _LEVEL_OF = (ONCE, LINE, LINE, FULL)
 _LEVELS = {ONCE: "", LINE: " a line", FULL: " all"}
 
@@ -70,7 +66,6 @@ SINGLE_BLOCK = 8
 # What a block of columns may be as long as (`plan._BLOCK`, and what its parts are rounded to).
 _COLUMNS = 512 + 128
 _MOST_REGISTERS = 256
-_MOST_CODES = 64     # kept of a kernel, for calls of different sizes
 
 
 class Instruction(NamedTuple):
@@ -183,22 +178,21 @@ class _Assembler:
     """Makes the code of one kernel; registers have a name of their own until all is written.
 
     Args:
-      structure: the kernel's.
+      schedule: what it computes, and when.
       elements: of the space; of sizes that make no difference, any.
       length: elements of a sweep, likewise.
       has_rows: a point has several lines, all of which are reduced.
       single: a line is one block, so that what one phase computes the next ones have.
     """
 
-    def __init__(self, structure: KernelStructure, elements: int, length: int, has_rows: bool,
+    def __init__(self, schedule: Schedule, elements: int, length: int, has_rows: bool,
                  single: bool):
-        emitter = self.emitter = emitter_of(structure)
+        self.schedule = schedule
         self.has_rows = has_rows
         self.elements = elements
-        self.outputs = emitter.outputs
         self.length = length
         self.single = single
-        self.code = Code(emitter.kind, len(emitter.operands))
+        self.code = Code(schedule.structure.kind, len(schedule.operands))
         self.part: list[Instruction] = self.code.call
         self.names = 0
         self.at: dict[tuple[Value, int], int] = {}     # registers by values and scopes
@@ -223,7 +217,7 @@ class _Assembler:
         register = self.at.get((value, scope))
         if register is not None:
             return register
-        own = _SCOPES[value.scope]
+        own = value.scope
         if own == scope:
             return self.compute(value, scope)
         source = self.value(value, own)
@@ -277,7 +271,7 @@ class _Assembler:
         register = self.value(value, scope)
         self.put("store", number, (register,), size=size, level=_LEVEL_OF[scope])
 
-    def store_all(self, outputs: Sequence[tuple[Value, int]], aims: bool = False) -> None:
+    def store_all(self, outputs: Sequence[Store], aims: bool = False) -> None:
         """Stores values when all are computed; the one that is computed last straight away."""
         for value, _ in outputs:
             register = self.value(value, SWEEP)
@@ -296,12 +290,41 @@ class _Assembler:
         for value, number in outputs:
             self.store(value, number, SWEEP)
 
-    # --- the kinds of groups ---
+    # --- the schedule ---
     def assemble(self) -> Code:
-        {"map": self.map, "rows": self.rows, "columns": self.columns}[self.code.kind]()
+        for value, _ in self.schedule.stored:
+            self.value(value, CALL)
+        for value, number in self.schedule.stored:
+            self.store(value, number, CALL)
+        for number, phase in enumerate(self.schedule.phases):
+            if number and not self.single:
+                self._forget()
+            self._phase(phase, number + 1 == len(self.schedule.phases))
         self._join()
         self._finish()
         return self.code
+
+    def _phase(self, scheduled: schedules.Phase, is_last: bool) -> None:
+        phase = Phase()
+        self.code.phases.append(phase)
+        columns = self.code.kind == "columns"
+        self.part = phase.line
+        for value in scheduled.line:
+            self.value(value, POINT)
+        self.part = phase.full
+        for value in scheduled.gathered:
+            self._reduce(phase, value, columns)
+        self.store_all(scheduled.stored, aims=is_last and not columns)
+        self.part = phase.end
+        if columns:
+            # What follows is of the results' own lines.
+            results = {(value, SWEEP): self.at[value, SWEEP] for value in scheduled.gathered}
+            self._forget()
+            self.at.update(results)
+            self.store_all(scheduled.last)
+        else:
+            for value, number in scheduled.last:
+                self.store(value, number, POINT)
 
     def _join(self) -> None:
         """Makes two operations one where the second alone reads what the first computes."""
@@ -330,59 +353,10 @@ class _Assembler:
                 kept.append(x)
             part[:] = [x for x in kept if x is not None]
 
-    def begin(self) -> Phase:
-        phase = Phase()
-        self.code.phases.append(phase)
-        return phase
-
-    def map(self) -> None:
-        if not self.emitter.has_inner:
-            self.part = self.code.call
-            for value, _ in self.outputs:
-                self.value(value, CALL)
-            for value, number in self.outputs:
-                self.store(value, number, CALL)
-            return
-        phase = self.begin()
-        self._lines(phase, self.emitter.values)
-        self.part = phase.full
-        self.store_all(self.outputs, aims=True)
-
-    def _lines(self, phase: Phase, values: Iterable[Value]) -> None:
-        """Computes what there is once a line."""
-        self.part = phase.line
-        for value in values:
-            if value.scope == "point" and value.kind != "reduce":
-                self.value(value, POINT)
-
-    def rows(self) -> None:
-        emitter = self.emitter
-        assert isinstance(emitter, RowsEmitter)
-        done: set[Value] = set()
-        passes = emitter._passes(self.outputs)
-        for number, (reductions, written, _) in enumerate(passes):
-            phase = self.begin()
-            if not self.single:
-                self._forget()
-            points = [value for value in emitter.values if value.scope == "point"
-                      and value.kind != "reduce" and value not in done and value.phase <= number]
-            done.update(points)
-            self._lines(phase, points)
-            self.part = phase.full
-            for value in reductions:
-                self._reduce(phase, value, columns=False)
-            if written:
-                self.part = phase.full
-                self.store_all(written, aims=number + 1 == len(passes))
-        self.part = self.code.phases[-1].end
-        for value, number in self.outputs:
-            if not emitter._is_full(number):
-                self.store(value, number, POINT)
-
     def _forget(self) -> None:
         """What registers hold of all elements, or of rows, is not the next phase's."""
         self.at = {(value, scope): register for (value, scope), register in self.at.items()
-                   if value.scope == "call" or value.scope == "point" and (
+                   if value.scope == CALL or value.scope == POINT and (
                        scope == POINT or self.has_rows)}
 
     def _reduce(self, phase: Phase, value: Value, columns: bool) -> None:
@@ -405,23 +379,6 @@ class _Assembler:
                      _LEVEL_OF[scope])
             self.part, register = part, result
         self.at[value, scope] = register
-
-    def columns(self) -> None:
-        phase = self.begin()
-        emitter = self.emitter
-        written = [output for output in self.outputs if emitter._is_full(output[1])]
-        reductions = [value for value in emitter.values if value.kind == "reduce"]
-        self.part = phase.full
-        for value in reductions:
-            self._reduce(phase, value, columns=True)
-        self.part = phase.full
-        self.store_all(written)
-        # What follows is of the results' own lines.
-        results = {(value, SWEEP): self.at[value, SWEEP] for value in reductions}
-        self._forget()
-        self.at.update(results)
-        self.part = phase.end
-        self.store_all([output for output in self.outputs if output not in written])
 
     # --- registers ---
     def _finish(self) -> None:
@@ -502,54 +459,44 @@ def _registers(x: Instruction) -> list[int]:
 
 
 def _renumbered(x: Instruction, numbers: dict[int, int], movable: set[int]) -> Instruction:
-    if x.opcode == "apply":
-        own = movable.isdisjoint((*x.sources, x.target))
-        return x._replace(target=numbers[x.target], size=int(own),
-                          sources=tuple([numbers[source] for source in x.sources]))
-    sources = x.sources if x.opcode in READING else tuple(
-        numbers[source] for source in x.sources)
-    target = x.target if x.opcode == "store" else numbers[x.target]
-    return x._replace(target=target, sources=sources)
+    opcode, target, sources, function, size, level = x
+    if opcode == "apply":
+        size = int(movable.isdisjoint((*sources, target)))
+    if opcode not in READING:
+        sources = tuple([numbers[source] for source in sources])
+    if opcode != "store":
+        target = numbers[target]
+    return Instruction(opcode, target, sources, function, size, level)
 
 
-class GroupCode:
-    """The code for a call of a kernel, assembled when it is first asked for.
+class Sizes(NamedTuple):
+    """The sizes of a call, as far as they make a difference to its code.
 
-    Args:
-      form: of the kernel.
+    Attributes:
       elements: of the space.
       length: elements of a sweep.
       has_rows: a point has several lines, all of which are reduced.
     """
 
-    __slots__ = ("form", "sizes")
-
-    def __init__(self, form: Form, elements: int, length: int, has_rows: bool):
-        self.form = form
-        # As far as they make a difference, so that calls of many sizes share their code.
-        self.sizes = (min(_whole(elements), _MOST_BLOCK),
-                      _whole(length) if form.structure.kind == "rows" else 0, has_rows)
-
-    @property
-    def code(self) -> Code | None:
-        """None where the machine has no instruction for what the kernel computes."""
-        codes = self.form.codes
-        try:
-            code: Code | None = codes[self.sizes]
-        except KeyError:
-            if len(codes) >= _MOST_CODES:
-                codes.clear()
-            code = codes[self.sizes] = _assemble(self.form.structure, *self.sizes)
-        return code
+    elements: int
+    length: int
+    has_rows: bool
 
 
-def _assemble(structure: KernelStructure, elements: int, length: int, has_rows: bool
-              ) -> Code | None:
+def sizes_of(kind: str, elements: int, length: int, has_rows: bool) -> Sizes:
+    """What calls of many sizes have in common."""
+    return Sizes(min(_whole(elements), _MOST_BLOCK), _whole(length) if kind == "rows" else 0,
+                 has_rows)
+
+
+def code_of(schedule: Schedule, elements: int, length: int, has_rows: bool) -> Code | None:
+    """The code of a kernel for some sizes; None where the machine has no instruction for what it
+    computes, or too few registers."""
     single = not has_rows and length * 4 <= _LINE_MEMORY
     try:
-        code = _Assembler(structure, elements, length, has_rows, single).assemble()
+        code = _Assembler(schedule, elements, length, has_rows, single).assemble()
         if single and code.kind == "rows" and length > code.block:
-            code = _Assembler(structure, elements, length, has_rows, False).assemble()
+            code = _Assembler(schedule, elements, length, has_rows, False).assemble()
     except NoCode:
         return None
     fits = code.registers <= _MOST_REGISTERS if code.phases else (

@@ -33,8 +33,8 @@ from maxjax._max.mojo import c_entry, c_header, crew, standard_library, toolchai
 from maxjax._max.mojo.c_header import Array
 from maxjax._max.mojo.c_lapack import Lapack
 from maxjax._max.mojo.elf import DataObject, Reference, needed
-from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import HEADER
+from maxjax._max.mojo.forms import Form
 from maxjax._max.mojo.linking import Linker, Places
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.mojo.plan import Plan

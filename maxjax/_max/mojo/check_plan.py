@@ -16,11 +16,11 @@ from maxjax._base.errors import InternalError
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.arena import ALIGNMENT
 from maxjax._max.mojo.bytecode import MACHINE as VECTOR_MACHINE
-from maxjax._max.mojo.bytecode import GroupCode
 from maxjax._max.mojo.check import check_groups, check_nodes, require
 from maxjax._max.mojo.check_code import check_code, check_loop
 from maxjax._max.mojo.context import THREADS
 from maxjax._max.mojo.emit_loop import called, numbers_of
+from maxjax._max.mojo.forms import GroupCode
 from maxjax._max.mojo.fusion import Group
 from maxjax._max.mojo.gather import Kernel, Operand
 from maxjax._max.mojo.layout import MOST_DIMENSIONS, KernelIntegers, KernelLayout

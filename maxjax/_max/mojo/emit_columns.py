@@ -6,66 +6,53 @@ possible; when the reductions are known, another sweep writes the values that de
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from maxjax._base.dtypes import name_of
-from maxjax._max.mojo.emitter import BOOL, REDUCERS, Emitter, Value, kind_name, stored_name
-from maxjax._max.mojo.structure import ROWS
-
-Stores = list[tuple[Value, int]]    # values, and the operands they are stored to
-
-
-class _Rows(NamedTuple):
-    """The work of the loop over a block's rows.
-
-    Attributes:
-      reductions: the values it accumulates.
-      written: the values it stores.
-      needed: the values that it computes for both, in order.
-      numbers: the operands that its sweep reads and writes.
-      together: whether one sweep covers several rows.
-      steps: the operands that differ from row to row, if a sweep covers several.
-    """
-
-    reductions: list[Value]
-    written: Stores
-    needed: list[Value]
-    numbers: list[int]
-    together: bool
-    steps: list[int]
-
-    @property
-    def swept(self) -> list[Value]:
-        return [value for value in self.needed if value.scope == "sweep"]
-
-    @property
-    def depth(self) -> int:
-        """The depth of the swept lines."""
-        return 5 if self.together else 4
+from maxjax._max.mojo.emitter import REDUCERS, Emitter, kind_name, stored_name
+from maxjax._max.mojo.schedule import ROW, SWEEP, Phase, Schedule, Value
+from maxjax._max.mojo.structure import BOOL, ROWS
 
 
 class ColumnsEmitter(Emitter):
-    """Writes a group that reduces outer dimensions and keeps its inner one."""
+    """Prints a group that reduces outer dimensions and keeps its inner one.
 
-    def write(self, outputs: Stores) -> None:
-        written = [output for output in outputs if self._is_full(output[1])]
-        reductions = [value for value in self.values if value.kind == "reduce"]
+    Attributes:
+      phase: the only one.
+      once, swept: of what its loop computes, what is once a row and what is swept.
+      touched: the operands that a row's sweep reads and writes.
+      together: whether one sweep covers several rows: no value is computed once per row.
+    """
+
+    def __init__(self, schedule: Schedule):
+        super().__init__(schedule)
+        self.phase, = schedule.phases
+        self.touched = self._touched(self.phase.full, self.phase.stored)
+        self.swept = [value for value in self.phase.full if value.scope == SWEEP]
+        self.once = [value for value in self.phase.full if value.scope == ROW]
+        self.together = not self.once
+
+    def write(self) -> None:
+        phase = self.phase
         self._start()
-        accumulators = self._begin_block(reductions)
-        rows = self._rows_of(reductions, written)
-        self._begin_row(rows)
-        self._sweep_row(rows)
-        self._end_row(rows, accumulators)
+        accumulators = self._begin_block(phase.gathered)
+        if self.together:
+            self._steps = [number for number in self.touched
+                           if self.operands[number].varies & ROWS]
+        self._begin_row()
+        self._sweep_row()
+        self._steps = ()
+        self._end_row(accumulators)
         for name in accumulators:
             self.line(2, f"{name}.finish()")
-        self._write_results(reductions, [output for output in outputs if output not in written])
+        self._write_results(phase)
         self.line(2, "if item % blocks + 1 == blocks:")
         self.line(3, "walk.advance(points)")
         for name in accumulators:
             self.line(1, f"{name}.keep()")
         self._finish()
 
-    def _begin_block(self, reductions: list[Value]) -> list[str]:
+    def _begin_block(self, reductions: Sequence[Value]) -> list[str]:
         """The accumulators, whose names are returned, and the loop over the items."""
         self.line(1, f"var blocks = integer(args, {self.layout.pieces})")
         self._declare_rows()
@@ -80,83 +67,76 @@ class ColumnsEmitter(Emitter):
         return accumulators
 
     # --- the loop over rows ---
-    def _rows_of(self, reductions: list[Value], written: Stores) -> _Rows:
-        roots = [value.inputs[0] for value in reductions] + [value for value, _ in written]
-        needed = self._needed(roots, lambda value: value.scope == "call")
-        numbers = [value.operand for value in needed
-                   if value.scope == "sweep" and value.operand >= 0]
-        numbers += [number for _, number in written]
-        # If no value is computed once per row, one sweep covers several rows.
-        together = not any(value.scope == "row" for value in needed)
-        steps = {number for number in numbers
-                 if together and self.operands[number].varies & ROWS}
-        return _Rows(reductions, written, needed, numbers, together, sorted(steps))
-
-    def _begin_row(self, rows: _Rows) -> None:
+    def _begin_row(self) -> None:
         """The loop's head, and what is computed once per row."""
         count = self._count
         self.line(2, f"var row = Walk[{count}](row_args, 0)")
-        if rows.together:
+        if self.together:
             self.line(2, "var done = 0")
             self.line(2, "var is_line = integer(row_args, 0) == 1")
-        for number in rows.steps:
+        for number in self._steps:
             self.line(2, f"var d{number} = Walk[{count}].stride(row_args, {number}, 0) "
                          "if is_line else 0")
-        self.line(2, "while done < rows:" if rows.together else "for _ in range(rows):")
-        for value in rows.needed:
-            if value.scope == "row":
-                self._compute(3, value, "1", self._pointer_row)
-        self._row_pointers(3, rows.numbers, self._pointer_row)
-        for value in rows.reductions:
-            self.line(3, f"var q{value.number} = a{value.number}.partial()")
+        self.line(2, "while done < rows:" if self.together else "for _ in range(rows):")
+        self._compute_all(3, self.once, "1", self._pointer_row)
+        self._row_pointers(3, self.touched, self._pointer_row)
+        for value in self.phase.gathered:
+            self.line(3, f"var {self.name('q', value)} = {self.name('a', value)}.partial()")
         self.line(0, "")
 
-    def _sweep_row(self, rows: _Rows) -> None:
+    def _sweep_row(self) -> None:
         """The closure that computes a vector of one row, or of several."""
-        outer = [value.inputs[0] for value in rows.reductions]
-        outer += [value for value, _ in rows.written]
-        captures = [*self._captures(rows.swept, rows.numbers, more=[
-                        value for value in outer if value.scope != "sweep"]),
-                    "var first", *(f"var d{number}" for number in rows.steps),
-                    *(f"var q{value.number}" for value in rows.reductions)]
-        parameters = "w: Int, units: Int" if rows.together else "w: Int"
+        gathered, stored = self.phase.gathered, self.phase.stored
+        captures = [*self._captures(self.touched, self.swept, [
+                        *(x.inputs[0] for x in gathered), *(x for x, _ in stored)]),
+                    "var first", *(f"var d{number}" for number in self._steps),
+                    *(f"var {self.name('q', value)}" for value in gathered)]
+        parameters = "w: Int, units: Int" if self.together else "w: Int"
         self._closure(3, f"body[{parameters}]", captures)
-        if rows.together:
-            for value in rows.reductions:
-                kind = self._accumulated(value)
-                self.line(4, f"var b{value.number} = SIMD[{kind}, w]"
-                             f"({REDUCERS[value.name]}.identity[{kind}]())")
+        depth = 4
+        if self.together:
+            self._begin_totals(4, gathered)
             self.line(4, "comptime for unit in range(units):")
-        self._steps = {*rows.steps}
-        for value in rows.swept:
-            self._compute(rows.depth, value, "w", self._pointer_sweep)
-        for value in rows.reductions:
-            self._take(rows, value)
-        for value, number in rows.written:
-            self._store(rows.depth, value, number, "w", self._pointer_sweep)
-        self._steps = set()
-        if rows.together:
-            for value in rows.reductions:
-                self.line(4, f"take_column[{REDUCERS[value.name]}](q{value.number}, "
-                             f"i - first, b{value.number})")
+            depth = 5
+        self._compute_all(depth, self.swept, "w", self._pointer_sweep)
+        for value in gathered:
+            if self.together:
+                self._add(depth, value)
+            else:
+                self._take(depth, value, self._gathered(value))
+        self._store_all(depth, stored)
+        if self.together:
+            for value in gathered:
+                self._take(4, value, self.name("b", value))
         self.line(0, "")
 
-    def _take(self, rows: _Rows, value: Value) -> None:
-        """Accumulates a vector: into the block's, or first into one for the rows of a sweep."""
-        operand, reducer, kind = value.inputs[0], REDUCERS[value.name], self._accumulated(value)
-        name = self._name(operand, "w", "sweep")
-        if operand.dtype == BOOL:
-            name = f"as_bytes({name})"
-        elif rows.together and kind != kind_name(operand.dtype):
-            name = f"{name}.cast[{kind}]()"
-        if rows.together:
-            self.line(rows.depth, f"b{value.number} = {reducer}.combine[{kind}, w]"
-                                  f"(b{value.number}, {name})")
-        else:
-            self.line(rows.depth, f"take_column[{reducer}](q{value.number}, i - first, {name})")
+    def _begin_totals(self, depth: int, reductions: Sequence[Value]) -> None:
+        """A vector for each reduction, of the rows that are gone through together."""
+        for value in reductions:
+            kind = self._accumulated(value)
+            self.line(depth, f"var {self.name('b', value)} = SIMD[{kind}, w]"
+                             f"({REDUCERS[value.name]}.identity[{kind}]())")
 
-    def _end_row(self, rows: _Rows, accumulators: list[str]) -> None:
-        if rows.together:
+    def _gathered(self, value: Value) -> str:
+        """The vector that a reduction gathers."""
+        name = self._name(value.inputs[0], "w", SWEEP)
+        return f"as_bytes({name})" if value.inputs[0].dtype == BOOL else name
+
+    def _add(self, depth: int, value: Value) -> None:
+        """Adds a row's vector to that of several rows."""
+        operand, kind, text = value.inputs[0], self._accumulated(value), self._gathered(value)
+        if operand.dtype != BOOL and kind != kind_name(operand.dtype):
+            text = f"{text}.cast[{kind}]()"
+        total = self.name("b", value)
+        self.line(depth, f"{total} = {REDUCERS[value.name]}.combine[{kind}, w]({total}, {text})")
+
+    def _take(self, depth: int, value: Value, text: str) -> None:
+        """Adds a vector to the block's."""
+        self.line(depth, f"take_column[{REDUCERS[value.name]}]({self.name('q', value)}, "
+                         f"i - first, {text})")
+
+    def _end_row(self, accumulators: Sequence[str]) -> None:
+        if self.together:
             self.line(3, "var count = UNITS if is_line and done + UNITS <= rows else 1")
             self.line(3, "sweep_rows[W](body, first, last, count)")
             self.line(3, "row.skip(row_args, count)")
@@ -165,63 +145,39 @@ class ColumnsEmitter(Emitter):
             self.line(3, "sweep[W](body, first, last)")
             self.line(3, "row.advance(row_args)")
         for name in accumulators:
-            self.line(3, f"{name}.count_rows({'count' if rows.together else '1'})")
+            self.line(3, f"{name}.count_rows({'count' if self.together else '1'})")
 
     # --- what follows from the results ---
-    def _write_results(self, reductions: list[Value], finals: Stores) -> None:
-        wanted = self._needed_after([value for value, _ in finals])
-        after = [value for value in self.values if value in wanted and value.scope != "call"
-                 and value not in reductions]
-        used = [value for value in reductions if value in wanted]
-        for value in after:
-            value.number = -1       # the loop over rows may have computed its own copy
-            if value.scope == "row":
-                self._compute(2, value, "1", self._pointer_point)
-        self._sweep_results([value for value in after if value.scope == "sweep"], used, finals)
-
-    def _sweep_results(self, after: list[Value], used: list[Value], finals: Stores) -> None:
+    def _write_results(self, phase: Phase) -> None:
         """The sweep that computes values from reductions, and stores the outputs among both."""
-        numbers = [value.operand for value in after if value.operand >= 0]
-        numbers += [number for _, number in finals]
+        for value in phase.end:
+            self.numbers.pop(value, None)   # the loop over rows may have computed its own copy
+        self._compute_all(2, [x for x in phase.end if x.scope == ROW], "1", self._pointer_point)
+        after = [value for value in phase.end if value.scope == SWEEP]
+        numbers = self._touched(after, phase.last)
         self._row_pointers(2, numbers, self._pointer_point)
-        for value in used:
-            self.line(2, f"var q{value.number} = a{value.number}.result()")
-        inside = {*after, *used}
-        captures = [*self._captures(after, numbers, used, [
-            value for value, _ in finals if value not in inside]), "var first",
-            *(f"var q{value.number}" for value in used)]
+        for value in phase.gathered:
+            self.line(2, f"var {self.name('q', value)} = {self.name('a', value)}.result()")
         self.line(0, "")
-        self._closure(2, "finish[w: Int]", captures)
-        for value in used:
-            self.line(3, f"var v{value.number} = {self._result(value)}")
-        for value in after:
-            self._compute(3, value, "w", self._pointer_sweep)
-        for value, number in finals:
-            self._store(3, value, number, "w", self._pointer_sweep)
+        self._closure(2, "finish[w: Int]", [
+            *self._captures(numbers, after, [value for value, _ in phase.last], phase.gathered),
+            "var first", *(f"var {self.name('q', value)}" for value in phase.gathered)])
+        for value in phase.gathered:
+            text = f"{self.name('q', value)}.unsafe_load[width=w](i - first)"
+            text = f"rebind[SIMD[{self._accumulated(value)}, w]]({text})"
+            self._result(3, value, text)
+        self._compute_all(3, after, "w", self._pointer_sweep)
+        self._store_all(3, phase.last)
         self.line(0, "")
         self.line(2, "sweep[W](finish, first, last)")
 
-    def _result(self, value: Value) -> str:
-        """A vector of a reduction's results."""
-        text = f"q{value.number}.unsafe_load[width=w](i - first)"
-        text = f"rebind[SIMD[{self._accumulated(value)}, w]]({text})"
+    def _result(self, depth: int, value: Value, text: str) -> None:
+        """A vector of a reduction's results, from one of what is accumulated."""
         if value.dtype == BOOL:
-            return f"{text}.ne(0)"
-        if self._accumulated(value) != kind_name(value.dtype):
-            return f"{text}.cast[{kind_name(value.dtype)}]()"
-        return text
-
-    def _needed_after(self, roots: list[Value]) -> set[Value]:
-        """What is needed once the reductions are known: they are not recomputed."""
-        found: set[Value] = set()
-        stack = list(roots)
-        while stack:
-            value = stack.pop()
-            if value not in found:
-                found.add(value)
-                if value.kind != "reduce":
-                    stack += value.inputs
-        return found
+            text += ".ne(0)"
+        elif self._accumulated(value) != kind_name(value.dtype):
+            text += f".cast[{kind_name(value.dtype)}]()"
+        self.line(depth, f"var {self.name('v', value)} = {text}")
 
     def _accumulated(self, value: Value) -> str:
         if name_of(value.dtype) in ("float16", "bfloat16"):

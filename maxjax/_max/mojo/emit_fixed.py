@@ -14,17 +14,10 @@ from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.emit import MapEmitter
 from maxjax._max.mojo.emit_columns import ColumnsEmitter
 from maxjax._max.mojo.emit_rows import RowsEmitter
-from maxjax._max.mojo.emitter import (
-    BOOL,
-    REDUCERS,
-    Emitter,
-    Value,
-    expression,
-    kind_name,
-    stored_name,
-)
+from maxjax._max.mojo.emitter import REDUCERS, Emitter, expression, kind_name, stored_name
 from maxjax._max.mojo.layout import KernelIntegers
-from maxjax._max.mojo.structure import STRIDED, KernelStructure
+from maxjax._max.mojo.schedule import CALL, POINT, ROW, SWEEP, Schedule, Value
+from maxjax._max.mojo.structure import BOOL, STRIDED
 
 _SHORT_ROW_BYTES = 128
 # Elements of all rows of a point, and lines that they may take, for which points are computed side
@@ -36,43 +29,43 @@ _VECTOR_BYTES = 32      # of a row that is a vector by itself
 _MOST_ROWS = 64
 
 
-def fixed_function(structure: KernelStructure, call: KernelIntegers, name: str,
+def fixed_function(schedule: Schedule, call: KernelIntegers, name: str,
                    known: Mapping[int, str]) -> list[str] | None:
     """The lines of a function; None for a group that has none.
 
     Args:
       known: of operands that are one number, and always the same one, its text.
     """
-    if structure.kind == "map":
-        emitter: _Fixed = _FixedMap(structure, call, name, known)
-    elif structure.kind == "rows":
-        short = _FixedShortRows(structure, call, name, known)
+    kind = schedule.structure.kind
+    if kind == "map":
+        emitter: _Fixed = _FixedMap(schedule, call, name, known)
+    elif kind == "rows":
+        short = _FixedShortRows(schedule, call, name, known)
         if not short.is_suited and len(call.row_dims) > 1:
             return None
-        emitter = short if short.is_suited else _FixedRows(structure, call, name, known)
-    elif structure.kind == "columns" and call.rows <= _MOST_ROWS:
-        emitter = _FixedColumns(structure, call, name, known)
-        if not emitter.is_suited:
-            return None
+        emitter = short if short.is_suited else _FixedRows(schedule, call, name, known)
+    elif kind == "columns" and call.rows <= _MOST_ROWS and not schedule.phases[0].stored:
+        # Nothing is stored while rows are gone through.
+        emitter = _FixedColumns(schedule, call, name, known)
     else:
         return None
-    emitter.write(emitter.outputs)
+    emitter.write()
     return emitter.lines
 
 
 class _Fixed(Emitter):
-    """What both kinds have in common."""
+    """What all kinds have in common."""
 
-    def __init__(self, structure: KernelStructure, call: KernelIntegers, name: str,
+    def __init__(self, schedule: Schedule, call: KernelIntegers, name: str,
                  known: Mapping[int, str]):
-        super().__init__(structure)
+        super().__init__(schedule)
         self.call = call
-        self.name = name
+        self.function = name
         self.known = known
 
     def _load(self, value: Value, w: str, pointer: Any) -> str:
         known = self.known.get(value.operand)
-        if known is None or value.scope == "sweep":
+        if known is None or value.scope == SWEEP:
             return super()._load(value, w, pointer)
         return f"Scalar[{kind_name(value.dtype)}]({known})"
 
@@ -82,7 +75,7 @@ class _Fixed(Emitter):
                               f"Pointer[Scalar[{stored_name(x.dtype)}], MutAnyOrigin]")
             for number, x in enumerate(self.operands))
         self.line(0, "@always_inline")
-        self.line(0, f"def {self.name}({operands}):")
+        self.line(0, f"def {self.function}({operands}):")
         names = [f"{name_of(x.dtype)}" for x in self.operands]
         self.line(1, f'"""Of {", ".join(dict.fromkeys(names))}."""')
 
@@ -92,17 +85,21 @@ class _Fixed(Emitter):
         for number in range(len(self.operands)):
             if self.inner_stride(number) == STRIDED:
                 self.line(1, f"var t{number} = {self.call.strides[number]}")
-        costly = any(value.scope == "sweep" and value.kind == "apply"
-                     and value.name not in CHEAP for value in self.values)
-        width = f"{'2 * ' if costly else ''}simd_width_of[{self._widest()}]()"
-        if not costly and all(self.inner_stride(number) == STRIDED
-                              for number, x in enumerate(self.operands)
-                              if x.varies and not x.is_iota):
-            width = "1"         # vectors would be put together, and taken apart
-        self.line(1, f"comptime W = {width}")
-        for value in self.values:
-            if value.scope == "call":
-                self._compute(1, value, "1", self._pointer_call)
+        self.line(1, f"comptime W = {self._width()}")
+        self._compute_all(1, self.schedule.call, "1", self._pointer_call)
+
+    def _width(self) -> str:
+        if not self._is_costly() and all(
+                self.inner_stride(number) == STRIDED for number, x in enumerate(self.operands)
+                if x.varies and not x.is_iota):
+            return "1"          # vectors would be put together, and taken apart
+        return super()._width()
+
+    def _begin_loops(self, loop: str, dims: Sequence[Sequence[int]], depth: int) -> int:
+        """A loop for each dimension; returns the depth of their lines."""
+        for number, dim in enumerate(dims):
+            self.line(depth + number, f"for {loop}{number} in range({dim[0]}):")
+        return depth + len(dims)
 
     def _finish(self) -> None:
         pass
@@ -122,31 +119,17 @@ def _position(loop: str, dims: Sequence[Sequence[int]], number: int) -> str:
 
 
 class _FixedMap(_Fixed, MapEmitter):
-    """Writes a group without reductions."""
+    """Prints a group without reductions."""
 
-    def write(self, outputs: list[tuple[Value, int]]) -> None:
-        if not self.has_inner:
-            self._write_scalars(outputs)
-            return
-        self._start()
-        depth = 1
-        for number, dim in enumerate(self.call.point_dims):
-            self.line(depth, f"for i{number} in range({dim[0]}):")
-            depth += 1
-        for value in self.values:
-            if value.scope == "point":
-                self._compute(depth, value, "1", self._pointer_point)
-        swept = [value for value in self.values if value.scope == "sweep"]
-        numbers = [value.operand for value in swept if value.operand >= 0]
-        stores = [number for _, number in outputs]
-        self._row_pointers(depth, [*numbers, *stores], self._pointer_point)
-        self._closure(depth, "body[w: Int]", self._captures(
-            swept, [*numbers, *stores],
-            more=[value for value, _ in outputs if value.scope != "sweep"]))
-        for value in swept:
-            self._compute(depth + 1, value, "w", self._pointer_sweep)
-        for value, number in outputs:
-            self._store(depth + 1, value, number, "w", self._pointer_sweep)
+    _store_all = Emitter._store_all
+
+    def _gap(self) -> None:
+        pass
+
+    def _begin_points(self) -> int:
+        return self._begin_loops("i", self.call.point_dims, 1)
+
+    def _end_points(self, depth: int) -> None:
         self.line(depth, f"sweep_fixed[W, {self.call.length}](body)")
 
 
@@ -160,7 +143,8 @@ class _FixedRows(_Fixed, RowsEmitter):
             super()._over_row(depth, name, reduces)
 
     def _start(self) -> None:
-        if (self.call.length * max(x.dtype.itemsize for x in self.values) <= _SHORT_ROW_BYTES
+        size = max(x.dtype.itemsize for x in self.schedule.values)
+        if (self.call.length * size <= _SHORT_ROW_BYTES
                 and (not self.rows or self.call.rows <= _MOST_ROWS)):
             # Each vector is folded at once, without an accumulator for each lane.
             self.lanes, self.unit = "RowTotal", "0"
@@ -195,48 +179,48 @@ class _FixedRows(_Fixed, RowsEmitter):
 
 
 class _FixedShortRows(_Fixed):
-    """Writes a group that reduces few elements at each point: a vector of points at a time, of
+    """Prints a group that reduces few elements at each point: a vector of points at a time, of
     which each element is a vector of its own."""
 
     @property
     def is_suited(self) -> bool:
         """Whether a row fills no vector, but as many rows as a vector has elements do."""
         length, elements = self.call.length, self.call.length * self.call.rows
-        if (elements > _MOST_BESIDE or len(self.values) * elements > _MOST_LINES
+        if (elements > _MOST_BESIDE or len(self.schedule.values) * elements > _MOST_LINES
                 or not self.call.point_dims or self.call.point_dims[-1][0] < _LEAST_POINTS):
             return False
-        swept = [value for value in self.values if value.scope == "sweep"]
+        swept = [value for value in self.schedule.values if value.scope == SWEEP]
         if any(value.kind == "apply" and value.name not in CHEAP for value in swept):
             return True
         widest = max((value.dtype.itemsize for value in swept), default=1)
         return length <= _NEAR and length * widest < _VECTOR_BYTES
 
-    def write(self, outputs: list[tuple[Value, int]]) -> None:
+    def write(self) -> None:
+        values = self.schedule.values
+        outputs = [(values[place], number) for place, number in self.schedule.structure.outputs]
+        full = {store.operand for phase in self.schedule.phases for store in phase.stored}
         self._begin()
         self.line(1, f"comptime W = simd_width_of[{self._widest()}]()")
-        for value in self.values:
-            if value.scope == "call":
+        for value in values:
+            if value.scope == CALL:
                 self._compute(1, value, "1", self._pointer_call)
             else:
                 self.number(value)
-        depth = 1
         *outer, (count, *_) = self.call.point_dims
-        for number, dim in enumerate(outer):
-            self.line(depth, f"for i{number} in range({dim[0]}):")
-            depth += 1
-        used = {value.operand for value in self.values if value.operand >= 0}
+        depth = self._begin_loops("i", outer, 1)
+        used = {value.operand for value in values if value.operand >= 0}
         self._closure(depth, "body[w: Int]", [
             *(f"var p{number}" for number in sorted(used | {number for _, number in outputs})),
             *(f"var i{number}" for number in range(len(outer))),
-            *(f"var v{value.number}" for value in self.values if value.scope == "call")])
-        for value in self.values:
-            if value.scope == "point" and value.kind == "reduce":
+            *(f"var {self.name('v', value)}" for value in values if value.scope == CALL)])
+        for value in values:
+            if value.scope == POINT and value.kind == "reduce":
                 self._fold(depth + 1, value)
-            elif value.scope != "call":
+            elif value.scope != CALL:
                 for at in self._elements(value):
                     self.line(depth + 1, f"var {self._of(value, at)} = {self._text(value, at)}")
         for value, number in outputs:
-            for at in self._places if self._is_full(number) else [(0, 0)]:
+            for at in self._places if number in full else [(0, 0)]:
                 self._store_element(depth + 1, value, number, at)
         self.line(depth, f"sweep_fixed[W, {count}](body)")
 
@@ -247,19 +231,19 @@ class _FixedShortRows(_Fixed):
 
     def _elements(self, value: Value) -> list[tuple[int, int]]:
         """Those that a value has of its own; of a row, the first of it."""
-        if value.scope == "point":
+        if value.scope == POINT:
             return [(0, 0)]
-        return [at for at in self._places if value.scope == "sweep" or at[1] == 0]
+        return [at for at in self._places if value.scope == SWEEP or at[1] == 0]
 
     def _of(self, value: Value, at: tuple[int, int]) -> str:
         """The name of a vector of values at points."""
-        if value.scope == "point":
-            return f"v{value.number}"
-        return f"v{value.number}_{at[0]}_{at[1] if value.scope == 'sweep' else 0}"
+        if value.scope == POINT:
+            return self.name("v", value)
+        return f"{self.name('v', value)}_{at[0]}_{at[1] if value.scope == SWEEP else 0}"
 
     def _vector(self, value: Value, at: tuple[int, int]) -> str:
-        if value.scope == "call":
-            return f"SIMD[{kind_name(value.dtype)}, w](v{value.number})"
+        if value.scope == CALL:
+            return f"SIMD[{kind_name(value.dtype)}, w]({self.name('v', value)})"
         return self._of(value, at)
 
     def _text(self, value: Value, at: tuple[int, int]) -> str:
@@ -293,7 +277,7 @@ class _FixedShortRows(_Fixed):
 
     def _fold(self, depth: int, value: Value) -> None:
         """A reduction, of one element after the other."""
-        operand, name = value.inputs[0], f"v{value.number}"
+        operand, name = value.inputs[0], self.name("v", value)
         kind = "DType.float32" if value.dtype in (dtypes.float16, dtypes.bfloat16) \
             else stored_name(value.dtype)
         for number, at in enumerate(self._places):
@@ -319,79 +303,46 @@ class _FixedShortRows(_Fixed):
 
 
 class _FixedColumns(_Fixed, ColumnsEmitter):
-    """Writes a group that reduces outer dimensions: a vector of columns at a time, all its rows."""
+    """Prints a group that reduces outer dimensions: a vector of columns at a time, all its rows."""
 
-    @property
-    def is_suited(self) -> bool:
-        """Whether nothing is stored while rows are gone through."""
-        return not any(self._is_full(number) for _, number in self.outputs)
-
-    def write(self, outputs: list[tuple[Value, int]]) -> None:
+    def write(self) -> None:
         self._start()
-        reductions = [value for value in self.values if value.kind == "reduce"]
-        needed = self._needed([value.inputs[0] for value in reductions],
-                              lambda value: value.scope == "call")
-        wanted = self._needed_after([value for value, _ in outputs])
-        after = [value for value in self.values if value in wanted and value.scope != "call"
-                 and value not in reductions]
-        depth = 1
-        for number, dim in enumerate(self.call.point_dims):
-            self.line(depth, f"for i{number} in range({dim[0]}):")
-            depth += 1
-        swept = [value.operand for value in (*needed, *after)
-                 if value.scope == "sweep" and value.operand >= 0]
-        self._row_pointers(depth, [*swept, *(number for _, number in outputs)],
-                           self._pointer_point)
-        rows = {value.operand for value in (*needed, *after)
-                if value.scope == "row" and value.operand >= 0}
-        strided = {number for number in (*swept, *(number for _, number in outputs))
-                   if self.inner_stride(number) == STRIDED}
-        call = [value for value in self.values if value.scope == "call"]
+        phase = self.phase
+        values = [*phase.full, *phase.end]
+        depth = self._begin_loops("i", self.call.point_dims, 1)
+        numbers = self._touched(values, phase.last)
+        self._row_pointers(depth, numbers, self._pointer_point)
+        rows = sorted({x.operand for x in values if x.scope == ROW and x.operand >= 0})
         self._closure(depth, "body[w: Int]", [
-            *(f"var r{number}" for number in sorted({*swept, *(x for _, x in outputs)})),
-            *(f"var t{number}" for number in sorted(strided)),
-            *(f"var p{number}" for number in sorted(rows)),
+            *(f"var r{number}" for number in numbers),
+            *(f"var t{number}" for number in numbers if self.inner_stride(number) == STRIDED),
+            *(f"var p{number}" for number in rows),
             *(f"var i{number}" for number in range(len(self.call.point_dims)) if rows),
-            *(f"var v{value.number}" for value in call)])
-        self._reduce(depth + 1, reductions, needed)
-        for value in after:
-            value.number = -1       # the loop over rows may have computed its own copy
-            self._compute(depth + 1, value, "w" if value.scope == "sweep" else "1",
-                          self._pointer_sweep if value.scope == "sweep" else self._pointer_point)
-        for value, number in outputs:
-            self._store(depth + 1, value, number, "w", self._pointer_sweep)
+            *(f"var {self.name('v', value)}" for value in self.schedule.call)])
+        self._reduce(depth + 1)
+        for value in phase.end:
+            self.numbers.pop(value, None)   # the loop over rows may have computed its own copy
+            swept = value.scope == SWEEP
+            self._compute(depth + 1, value, "w" if swept else "1",
+                          self._pointer_sweep if swept else self._pointer_point)
+        self._store_all(depth + 1, phase.last)
         self.line(depth, f"sweep_fixed[W, {self.call.length}](body)")
 
-    def _reduce(self, depth: int, reductions: list[Value], needed: list[Value]) -> None:
+    def _reduce(self, depth: int) -> None:
         """All rows of some columns, into one vector for each reduction."""
-        for value in reductions:
+        gathered = self.phase.gathered
+        for value in gathered:
             self.number(value)
-            kind = self._accumulated(value)
-            self.line(depth, f"var b{value.number} = SIMD[{kind}, w]"
-                             f"({REDUCERS[value.name]}.identity[{kind}]())")
-        inner = depth
-        for number, dim in enumerate(self.call.row_dims):
-            self.line(inner, f"for j{number} in range({dim[0]}):")
-            inner += 1
-        for value in needed:
-            self._compute(inner, value, "w" if value.scope == "sweep" else "1",
-                          self._pointer_of_row if value.scope == "sweep" else self._pointer_row)
-        for value in reductions:
-            operand, kind = value.inputs[0], self._accumulated(value)
-            name = self._name(operand, "w", "sweep")
-            if operand.dtype == BOOL:
-                name = f"as_bytes({name})"
-            elif kind != kind_name(operand.dtype):
-                name = f"{name}.cast[{kind}]()"
-            self.line(inner, f"b{value.number} = {REDUCERS[value.name]}.combine[{kind}, w]"
-                             f"(b{value.number}, {name})")
-        for value in reductions:
-            text = f"b{value.number}"
-            if value.dtype == BOOL:
-                text += ".ne(0)"
-            elif self._accumulated(value) != kind_name(value.dtype):
-                text += f".cast[{kind_name(value.dtype)}]()"
-            self.line(depth, f"var v{value.number} = {text}")
+        self._begin_totals(depth, gathered)
+        inner = self._begin_loops("j", self.call.row_dims, depth)
+        for value in self.phase.full:
+            swept = value.scope == SWEEP
+            self._compute(inner, value, "w" if swept else "1",
+                          self._pointer_of_row if swept else self._pointer_row)
+        for value in gathered:
+            self._add(inner, value)
+        for value in gathered:
+            self._result(depth, value, self.name("b", value))
 
     def _pointer_of_row(self, number: int) -> tuple[str, str]:
         place = _position("j", self.call.row_dims, number)

@@ -15,16 +15,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from maxjax._base import dtypes
-from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emitter import (
-    BOOL,
     REDUCERS,
-    Value,
     expression,
     kind_name,
     stored_name,
     wrapped,
 )
+from maxjax._max.mojo.forms import Form
 from maxjax._max.mojo.loop_runs import MOST_VARIABLES, Run, elements_of, is_row, is_total
 from maxjax._max.mojo.scalar_code import (
     ALIGNMENT,
@@ -39,7 +37,8 @@ from maxjax._max.mojo.scalar_code import (
     every_instruction,
     every_source,
 )
-from maxjax._max.mojo.structure import KernelStructure, ValueStructure
+from maxjax._max.mojo.schedule import Value
+from maxjax._max.mojo.structure import BOOL, KernelStructure, ValueStructure
 
 # Multiplications of a product that is written out, as a loop of known lengths.
 MOST_MULTIPLIED = 1 << 12

@@ -1,9 +1,6 @@
 """The parts of all kernels' texts: operands, values, loads and stores, and closures over rows.
 
-A kernel iterates over its space by points (the kept dimensions except the inner one), at each point
-by rows (the reduced dimensions except the inner one), and sweeps each row by vectors. Each value is
-computed in the outermost scope possible: once per call ("call"), per point ("point"), per row
-("row"), or in the sweep ("sweep").
+What is computed where is in the kernel's schedule (``schedule.py``): texts are printed from it.
 """
 
 from __future__ import annotations
@@ -11,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,15 +17,8 @@ from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.mojo.layout import KernelLayout
-from maxjax._max.mojo.structure import (
-    INNER,
-    NEXT,
-    ROWS,
-    SAME,
-    STRIDED,
-    KernelStructure,
-    ValueStructure,
-)
+from maxjax._max.mojo.schedule import SWEEP, Schedule, Store, Value
+from maxjax._max.mojo.structure import BOOL, INNER, NEXT, SAME, STRIDED
 from maxjax._primitives.kernels import struct_name
 
 REDUCERS = {"sum": "Summing", "prod": "Multiplying", "max": "Maximizing", "min": "Minimizing",
@@ -36,7 +26,6 @@ REDUCERS = {"sum": "Summing", "prod": "Multiplying", "max": "Maximizing", "min":
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 # What no processor here does in bfloat16: in float32, rounded (kernels/halves.mojo).
 _ROUNDED = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-BOOL = np.dtype(bool)
 _COLUMNS = 100
 
 HEADER = '''from std.math import trunc
@@ -54,28 +43,6 @@ from kernels.unary import *
 '''
 
 
-class Value:
-    """A value that a kernel computes.
-
-    Attributes:
-      kind, name, dtype, operand, source: as in `ValueStructure`.
-      varies: the sum of the loops along which it differs, POINTS only where no other decides.
-      phase: the length of the longest chain of reductions it depends on.
-      scope: where it is computed.
-    """
-
-    __slots__ = ("dtype", "inputs", "kind", "name", "number", "operand", "phase", "scope",
-                 "source", "varies")
-
-    def __init__(self, structure: ValueStructure, inputs: tuple[Value, ...]):
-        self.kind, self.name, self.dtype, _, self.operand, self.source = structure
-        self.inputs = inputs
-        self.varies = 0
-        self.phase = 0
-        self.scope = ""
-        self.number = -1
-
-
 def kind_name(dtype: np.dtype) -> str:
     return f"DType.{name_of(dtype)}"
 
@@ -85,59 +52,33 @@ def stored_name(dtype: np.dtype) -> str:
 
 
 class Emitter:
-    """Writes one kernel; each way to iterate over a space has a subclass.
+    """Prints the schedule of one kernel; each way to iterate over a space has a subclass.
 
     Attributes:
+      kind: "map", "rows" or "columns".
+      rows: whether points have rows.
       operands: their structures.
-      values: what the kernel computes, operands first.
-      outputs: values and the operands that they are stored to.
-      has_inner, rows: whether a dimension is swept, and whether points have rows.
+      lines: of the text.
+      numbers: in the names of values that have been printed.
     """
 
-    def __init__(self, structure: KernelStructure):
-        self.kind = structure.kind
-        self.has_inner = structure.has_inner
-        self.rows = structure.has_rows
-        self.operands = structure.operands
-        self.values: list[Value] = []
+    def __init__(self, schedule: Schedule):
+        self.schedule = schedule
+        self.kind, _, self.rows = schedule.structure[:3]
+        self.operands = schedule.operands
         self.lines: list[str] = []
+        self.numbers: dict[Value, int] = {}
         self._named = 0
-        self._steps: set[int] = set()       # operands of which one sweep reads several rows
-        for described in structure.values:
-            value = Value(described, tuple([self.values[x] for x in described.inputs]))
-            self._classify(value)
-            self.values.append(value)
-        self.outputs = [(self.values[value], number) for value, number in structure.outputs]
-
-    def _classify(self, value: Value) -> None:
-        if value.operand >= 0:
-            value.varies = self.operands[value.operand].varies
-        elif value.kind == "reduce":
-            value.varies = INNER if self.kind == "columns" else 0
-            value.phase = value.inputs[0].phase + 1
-        else:
-            for x in value.inputs:
-                value.varies |= x.varies
-                value.phase = max(value.phase, x.phase)
-        if value.kind == "reduce":
-            value.scope = "point" if self.kind == "rows" else "sweep"
-        elif not value.varies and not value.phase:
-            value.scope = "call"
-        elif self.kind == "columns":
-            value.scope = "sweep" if value.varies & INNER or value.phase else "row"
-        elif not value.varies & (INNER | ROWS):
-            value.scope = "point"
-        else:
-            value.scope = "sweep" if value.varies & INNER else "row"
+        self._steps: Collection[int] = ()       # operands of which one sweep reads several rows
 
     # --- the text ---
     def text(self) -> str:
         """Mojo text, with ``KERNEL`` as a placeholder for the kernel's name."""
-        self.write(self.outputs)
-        texts = dict.fromkeys(value.source for value in self.values if value.source is not None)
+        self.write()
+        texts = dict.fromkeys(x.source for x in self.schedule.values if x.source is not None)
         return "\n".join([*(f"{renamed(text)}\n\n" for text in texts), *self.lines]) + "\n"
 
-    def write(self, outputs: list[tuple[Value, int]]) -> None:
+    def write(self) -> None:
         """Writes the lines that compute values and store them to operands."""
         raise NotImplementedError
 
@@ -167,13 +108,16 @@ class Emitter:
             if self.inner_stride(number) == STRIDED:
                 self.line(1, f"var t{number} = integer(args, {layout.stride(number)})")
         self.line(1, f"var points = args.unsafe_offset({layout.points})")
-        costly = any(value.scope == "sweep" and value.kind == "apply"
-                     and value.name not in CHEAP for value in self.values)
-        self.line(1, f"comptime W = {'2 * ' if costly else ''}"
-                     f"simd_width_of[{self._widest()}]()")
-        for value in self.values:
-            if value.scope == "call":
-                self._compute(1, value, "1", self._pointer_call)
+        self.line(1, f"comptime W = {self._width()}")
+        self._compute_all(1, self.schedule.call, "1", self._pointer_call)
+
+    def _width(self) -> str:
+        """Elements of a vector: of the widest dtype, and twice as many where each takes long."""
+        return f"{'2 * ' if self._is_costly() else ''}simd_width_of[{self._widest()}]()"
+
+    def _is_costly(self) -> bool:
+        return any(value.scope == SWEEP and value.kind == "apply" and value.name not in CHEAP
+                   for value in self.schedule.values)
 
     def _declare_rows(self) -> None:
         """The number of rows of a point, and their walk, which follows that of the points."""
@@ -191,7 +135,7 @@ class Emitter:
                 return f"{name}[n]" if operand.stride == NEXT else f"{name}[strided n]"
             return f"{name}[1]" if operand.varies or operand.is_output else name
 
-        operations = dict.fromkeys(value.name for value in self.values if value.inputs)
+        operations = dict.fromkeys(x.name for x in self.schedule.values if x.inputs)
         inputs = [kind(k) for k, x in enumerate(self.operands) if not x.is_output]
         outputs = [kind(k) for k, x in enumerate(self.operands) if x.is_output]
         lines = wrapped(f'"""{self.kind}: {", ".join(operations) or "copy"}', 4)
@@ -216,7 +160,7 @@ class Emitter:
         self.line(1, f"launch(KERNEL_part, slots, args, {self.layout.threads})")
 
     def _widest(self) -> str:
-        kinds = [value.dtype for value in self.values if value.scope == "sweep"] \
+        kinds = [value.dtype for value in self.schedule.values if value.scope == SWEEP] \
             or [self.operands[0].dtype]
         widest = max(kinds, key=lambda dtype: dtype.itemsize)
         if widest.itemsize < 4 and any(x.name in ("float16", "bfloat16") for x in kinds):
@@ -247,16 +191,20 @@ class Emitter:
         return f"{base}.unsafe_offset(unit * d{number})"
 
     def number(self, value: Value) -> None:
-        value.number, self._named = self._named, self._named + 1
+        self.numbers[value], self._named = self._named, self._named + 1
 
-    def _accumulators(self, depth: int, reductions: list[Value], kind: str, lanes: str,
+    def name(self, prefix: str, value: Value) -> str:
+        """The name of a value, or of something that belongs to it."""
+        return f"{prefix}{self.numbers[value]}"
+
+    def _accumulators(self, depth: int, reductions: Sequence[Value], kind: str, lanes: str,
                       arguments: str) -> list[str]:
         """Declares each reduction's accumulator; returns the names."""
         for value in reductions:
             self.number(value)
-            self.line(depth, f"var a{value.number} = {kind}[{REDUCERS[value.name]}, "
+            self.line(depth, f"var {self.name('a', value)} = {kind}[{REDUCERS[value.name]}, "
                              f"{stored_name(value.dtype)}{lanes}]({arguments})")
-        return [f"a{value.number}" for value in reductions]
+        return [self.name("a", value) for value in reductions]
 
     def _load(self, value: Value, w: str, pointer: Any) -> str:
         number, dtype = value.operand, value.dtype
@@ -276,28 +224,32 @@ class Emitter:
             return f"load_bool[{w}]({base}, {place})"
         return f"load[{kind_name(dtype)}, {w}]({base}, {place})"
 
-    def _name(self, value: Value, w: str, scope: str) -> str:
+    def _name(self, value: Value, w: str, scope: int) -> str:
         """A value's name, broadcast over the vector if it is a scalar."""
-        name = f"v{value.number}"
-        if scope == "sweep" and value.scope != "sweep":
+        name = self.name("v", value)
+        if scope == SWEEP and value.scope != SWEEP:
             return f"SIMD[{kind_name(value.dtype)}, {w}]({name})"
         return name
 
     def _compute(self, depth: int, value: Value, w: str, pointer: Any) -> None:
         """Writes the line that computes a value."""
-        if value.number < 0:
+        if value not in self.numbers:
             self.number(value)
         if value.operand >= 0:
             text = self._load(value, w, pointer)
         else:
             operands = [self._name(x, w, value.scope) for x in value.inputs]
             text = expression(value, operands, w)
-        self.line(depth, f"var v{value.number} = {text}")
+        self.line(depth, f"var {self.name('v', value)} = {text}")
+
+    def _compute_all(self, depth: int, values: Iterable[Value], w: str, pointer: Any) -> None:
+        for value in values:
+            self._compute(depth, value, w, pointer)
 
     def _store(self, depth: int, value: Value, number: int, w: str, pointer: Any) -> None:
         base, place = pointer(number)
         base = self._unit_base(number, base)
-        name = self._name(value, w, "sweep" if base.startswith("r") else value.scope)
+        name = self._name(value, w, SWEEP if base.startswith("r") else value.scope)
         is_bool = value.dtype == BOOL
         if base.startswith("r") and self.inner_stride(number) != NEXT:
             text = f"as_bytes({name})" if is_bool else name
@@ -307,65 +259,39 @@ class Emitter:
         else:
             self.line(depth, f"{base}.unsafe_store({place}, {name})")
 
-    def _store_all(self, depth: int, outputs: Sequence[tuple[Value, int]], w: str,
-                   pointer: Callable[[int], tuple[str, str]]) -> None:
-        """Stores results, two that lie apart at once: they may be the parts of complex numbers."""
-        left = list(outputs)
-        while left:
-            (value, number), *left = left
-            if left and all(self._is_apart(x, at, pointer) for x, at in (
-                    (value, number), left[0])):
-                (second, other), *left = left
-                if second.dtype == value.dtype:
-                    names = [self._name(x, w, "sweep") for x in (value, second)]
-                    at = [f"{self._unit_base(k, pointer(k)[0])}, t{k}" for k in (number, other)]
-                    self.line(depth, f"scatter_pair({', '.join(at)}, i, {', '.join(names)})")
-                    continue
-                left.insert(0, (second, other))
-            self._store(depth, value, number, w, pointer)
+    def _store_all(self, depth: int, stores: Iterable[Store]) -> None:
+        """Stores what a sweep has computed."""
+        for value, number in stores:
+            self._store(depth, value, number, "w", self._pointer_sweep)
 
-    def _is_apart(self, value: Value, number: int, pointer: Callable[[int], tuple[str, str]]
-                  ) -> bool:
-        base = self._unit_base(number, pointer(number)[0])
-        return (value.dtype != BOOL and base.startswith("r")
-                and self.inner_stride(number) != NEXT)
+    @staticmethod
+    def _touched(values: Iterable[Value], stores: Iterable[Store]) -> list[int]:
+        """The operands that a sweep reads and writes."""
+        return sorted({*(x.operand for x in values if x.scope == SWEEP and x.operand >= 0),
+                       *(number for _, number in stores)})
 
-    def _needed(self, roots: list[Value], stop: Any) -> list[Value]:
-        """The values that roots need, including the roots, in order; not beyond ``stop``."""
-        found: set[Value] = set()
-        stack = list(roots)
-        while stack:
-            value = stack.pop()
-            if value in found or stop(value):
-                continue
-            found.add(value)
-            stack += value.inputs
-        return [value for value in self.values if value in found]
-
-    def _row_pointers(self, depth: int, numbers: list[int], pointer: Any) -> None:
-        for number in sorted(set(numbers)):
+    def _row_pointers(self, depth: int, numbers: Iterable[int], pointer: Any) -> None:
+        for number in numbers:
             base, place = pointer(number)
             if self.operands[number].is_iota:
                 self.line(depth, f"var r{number} = {base} + {place}")
             else:
                 self.line(depth, f"var r{number} = {base}.unsafe_offset({place})")
 
-    def _captures(self, values: list[Value], numbers: list[int], inside: Iterable[Value] = (),
-                  more: Iterable[Value] = ()) -> list[str]:
+    def _captures(self, numbers: Sequence[int], values: Iterable[Value], ends: Iterable[Value],
+                  inside: Iterable[Value] = ()) -> list[str]:
         """What a closure over a row captures: its operands, and values from outside.
 
         Args:
-          values: what it computes.
           numbers: operands that it reads or writes.
+          values: what it computes.
+          ends: what it stores or gathers.
           inside: values that it gets from elsewhere.
-          more: values that it uses without computing anything from them.
         """
-        names = [f"var r{number}" for number in sorted(set(numbers))]
-        names += [f"var t{number}" for number in sorted(set(numbers))
-                  if self.inner_stride(number) == STRIDED]
-        known = {*values, *inside}
-        outer = {x for value in values for x in value.inputs if x not in known} | {*more}
-        return names + [f"var v{x.number}" for x in self.values if x in outer]
+        names = [f"var r{number}" for number in numbers]
+        names += [f"var t{number}" for number in numbers if self.inner_stride(number) == STRIDED]
+        outer = {*(x for value in values for x in value.inputs), *ends}.difference(values, inside)
+        return names + [f"var {self.name('v', x)}" for x in self.schedule.values if x in outer]
 
     def _closure(self, depth: int, signature: str, names: list[str]) -> None:
         captures = ", ".join(names)
@@ -378,11 +304,6 @@ class Emitter:
         for part in wrapped(captures, 4 * (depth + 1)):
             self.line(depth + 1, part)
         self.line(depth, "}:")
-
-    def _is_full(self, number: int) -> bool:
-        """Whether an output has elements along the reduced dimensions."""
-        reduced = ROWS if self.kind == "columns" else INNER | ROWS
-        return bool(self.operands[number].varies & reduced)
 
 
 def wrapped(text: str, indent: int) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from maxjax._base.errors import InternalError
 from maxjax._max.host_step import CalledStep, Failures, HostStep
-from maxjax._max.mojo.emit import Form
+from maxjax._max.mojo.forms import Form
 from maxjax._max.mojo.linking import Linker
 from maxjax._max.mojo.plan import Plan
 from maxjax._max.mojo.result_memory import LEAST_BYTES, arenas, memory

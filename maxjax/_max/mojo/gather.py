@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from maxjax._max.mojo.emit import Form, form_of
+from maxjax._max.mojo.forms import Form, form_of
 from maxjax._max.mojo.fusion import Fusion, Group, last_wide, reduced_map
 from maxjax._max.mojo.nodes import (
     Access,

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo import scalar_code
-from maxjax._max.mojo.bytecode import MACHINE, Code, GroupCode
-from maxjax._max.mojo.emit import Form
+from maxjax._max.mojo.bytecode import MACHINE, Code
+from maxjax._max.mojo.forms import Form, GroupCode
 from maxjax._max.mojo.scalar_code import LoopCode
 from maxjax._max.mojo.tape import Step, Tape
 from maxjax._primitives.lapack import Routine

@@ -22,15 +22,16 @@ import numpy as np
 
 from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.host_step import HostStep
-from maxjax._max.mojo.bytecode import MACHINE, GroupCode
+from maxjax._max.mojo.bytecode import MACHINE
 from maxjax._max.mojo.cost import suits_machine
-from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.emit_fixed import fixed_function
 from maxjax._max.mojo.emit_loop import MOST_MULTIPLIED, LoopForm
 from maxjax._max.mojo.emitter import stored_name
+from maxjax._max.mojo.forms import Form, GroupCode
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.pack_integers import merged
 from maxjax._max.mojo.scalar_code import LoopCode
+from maxjax._max.mojo.schedule import Schedule, schedule_of
 from maxjax._max.mojo.structure import KernelStructure
 from maxjax._max.mojo.tape import Step, Tape, WindowUpdate
 from maxjax._max.mojo.window_updates import Fused, fused
@@ -316,7 +317,7 @@ class _Writer:
                 structure.kind, points, call.rows, call.length):
             self.call(at)
             return
-        name = self.fixed(code.form, structure, call)
+        name = self.fixed(code.form, code.form.schedule, call)
         if name is not None:
             self.line(f"{name}({', '.join(self.operands(code.form, call, integers, at))})")
         else:
@@ -353,7 +354,7 @@ class _Writer:
           write: the integers of the call that would write it.
         """
         form = integers[-1].form
-        name = self.fixed(form, group.structure, group.call)
+        name = self.fixed(form, schedule_of(group.structure), group.call)
         if name is None:
             raise _Unsuited
         self.own += 1
@@ -364,16 +365,16 @@ class _Writer:
             operands[number] = f"{self.place(write, at_write, 3, kind)}.unsafe_offset({begin})"
         self.line(f"{name}({', '.join(operands)})")
 
-    def fixed(self, form: Form, structure: KernelStructure, call: KernelIntegers) -> str | None:
+    def fixed(self, form: Form, schedule: Schedule, call: KernelIntegers) -> str | None:
         """The function of a group for its sizes, if it has one."""
-        known = {number: text for number, x in enumerate(structure.operands)
+        known = {number: text for number, x in enumerate(schedule.operands)
                  if not x.is_output and not x.is_iota and not x.varies
                  and (text := self.known(call.places[number], x.dtype)) is not None}
         key = form, call.length, str((call.strides, call.point_dims, call.row_dims, known))
         name = self.functions.get(key)
         if name is None:
             name = f"KERNEL_{len(self.functions)}"
-            lines = fixed_function(structure, call, name, known)
+            lines = fixed_function(schedule, call, name, known)
             if lines is None:
                 return None
             self.functions[key] = name

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from maxjax._max.mojo.emitter import BOOL
 from maxjax._max.mojo.loop_memory import unchanged
 from maxjax._max.mojo.nodes import Apply, Constant, Input, Node
 from maxjax._max.mojo.scalar_code import Instruction, Item, Register
+from maxjax._max.mojo.structure import BOOL
 
 Range = tuple[int, int]     # the least and the greatest
 

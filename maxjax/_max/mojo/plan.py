@@ -22,7 +22,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.arena import ALIGNMENT, Arena
 from maxjax._max.mojo.bodies import lower_body
-from maxjax._max.mojo.bytecode import MACHINE, GroupCode
+from maxjax._max.mojo.bytecode import MACHINE
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.cost import (
     machine_nanoseconds,
@@ -30,8 +30,8 @@ from maxjax._max.mojo.cost import (
     suits_machine,
     threads_for,
 )
-from maxjax._max.mojo.emit import Form
 from maxjax._max.mojo.extents import check_extents
+from maxjax._max.mojo.forms import Form, GroupCode
 from maxjax._max.mojo.fusion import Fusion, Group
 from maxjax._max.mojo.gather import Kernel, Operand, gather
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
@@ -69,6 +69,7 @@ from maxjax._max.mojo.pack_integers import matmul_integers
 from maxjax._max.mojo.pieces import compute_by_pieces
 from maxjax._max.mojo.reuse import Reuse, first_update, heirs
 from maxjax._max.mojo.scalar_code import LoopCode
+from maxjax._max.mojo.schedule import check_memory
 from maxjax._max.mojo.short_dimensions import turn_short_dimensions
 from maxjax._max.mojo.tape import CALL_PYTHON, Copied, Step, Tape, signature
 from maxjax._max.mojo.walks import walks
@@ -434,12 +435,14 @@ class Part:
             if isinstance(unit, Group) and unit not in self.kernels:
                 self.kernels[unit] = gather(unit, self.fusion, self._placement)
         for number, (unit, detail) in enumerate(self.units):
-            for node in self.makes(unit, detail):
-                owner = self.owner(node)
+            made = [self.owner(node) for node in self.makes(unit, detail)]
+            read = [self.owner(node) for node in self.reads(unit, detail)]
+            if isinstance(unit, Group):
+                check_memory(unit, made, read)
+            for owner in made:
                 self.first.setdefault(owner, number)
                 self.last[owner] = max(number, self.last.get(owner, 0))
-            for node in self.reads(unit, detail):
-                owner = self.owner(node)
+            for owner in read:
                 if owner not in self.first and not isinstance(owner, (Input, Constant, Empty)):
                     raise InternalError(f"{owner} is read before it is made")
                 self.last[owner] = max(number, self.last.get(owner, 0))

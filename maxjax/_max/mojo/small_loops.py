@@ -24,7 +24,6 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.bodies import lower_body
 from maxjax._max.mojo.context import THREADS, MojoContext
-from maxjax._max.mojo.emitter import BOOL
 from maxjax._max.mojo.loop_copies import without_copies, without_unread
 from maxjax._max.mojo.loop_memory import (
     COMBINED,
@@ -69,6 +68,7 @@ from maxjax._max.mojo.scalar_code import (
     Repeat,
     every_instruction,
 )
+from maxjax._max.mojo.structure import BOOL
 from maxjax._max.mojo.tape import CALL_PYTHON
 from maxjax._max.mojo.vector_functions import accumulated, operation, reduction
 from maxjax._max.mojo.vector_operations import singles

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+BOOL = np.dtype(bool)
 # The loops: the sweep, the rows of a point, the points.
 INNER, ROWS, POINTS = 1, 2, 4
 # How far apart a swept operand's elements are: there is only one, they follow one another, or

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._max.mojo.emit import Form
+from maxjax._max.mojo.forms import Form
 from maxjax._max.mojo.nodes import Node
 
 # The pack's function that runs a step of the host which the pack has no function for.

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
-from maxjax._max.mojo.emitter import BOOL
+from maxjax._max.mojo.structure import BOOL
 
 
 def operation(name: str, kind: np.dtype, result: np.dtype) -> str:

@@ -17,15 +17,14 @@ from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP, KERNELS
 from maxjax._max.mojo.emitter import (
-    BOOL,
     HEADER,
     REDUCERS,
-    Value,
     expression,
     kind_name,
     stored_name,
 )
-from maxjax._max.mojo.structure import ValueStructure
+from maxjax._max.mojo.schedule import Value
+from maxjax._max.mojo.structure import BOOL, ValueStructure
 from maxjax._max.mojo.vector_functions import (
     COMPENSATED,
     SETTLE,

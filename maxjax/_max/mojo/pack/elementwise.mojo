@@ -1,7 +1,7 @@
 """Elementwise functions that NumPy has no vector code for, of arrays without gaps.
 
 `<name>_float32`: x, out | count, threads; of two operands: x, y, out | count, threads; of the
-kernels that primitives offer, these exports are added (`pack_library.py`)
+kernels that primitives offer, there are such exports too (`pack_exports.py`)
 `spacing_float32` hypot logaddexp logaddexp2 are those of `jax.numpy`;
 `frexp_float32`: x, mantissa, exponent (int32) | count, threads
 `isclose_float32`: x, y, relative (1), absolute (1), out (bytes) | count, threads
@@ -48,8 +48,7 @@ struct Range[Op: ElementwiseUnaryOp, dtype: DType](Tasks):
 
 
 @always_inline
-def apply[Op: ElementwiseUnaryOp](slots: Slots, args: Args):
-    comptime dtype = DType.float32
+def apply[Op: ElementwiseUnaryOp, dtype: DType](slots: Slots, args: Args):
     var count = integer(args, 4)
     var tasks = task_count(count, 8 * count, integer(args, 5))
     spread(
@@ -87,9 +86,7 @@ struct PairedRange[Op: ElementwiseBinaryOp, dtype: DType](Tasks):
 
 
 @always_inline
-def apply_to_pairs[
-    Op: ElementwiseBinaryOp, dtype: DType = DType.float32
-](slots: Slots, args: Args):
+def apply_to_pairs[Op: ElementwiseBinaryOp, dtype: DType](slots: Slots, args: Args):
     var count = integer(args, 6)
     var tasks = task_count(count, 12 * count, integer(args, 7))
     spread(
@@ -503,53 +500,3 @@ def frexp_float32(slots: Slots, args: Args) abi("C"):
         ),
         tasks,
     )
-
-
-@export("spacing_float32")
-def spacing_float32(slots: Slots, args: Args) abi("C"):
-    apply[Spacing](slots, args)
-
-
-@export("hypot_float32")
-def hypot_float32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[Hypot](slots, args)
-
-
-@export("logaddexp_float32")
-def logaddexp_float32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[Logaddexp](slots, args)
-
-
-@export("logaddexp2_float32")
-def logaddexp2_float32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[Logaddexp2](slots, args)
-
-
-@export("select_8")
-def select_8(slots: Slots, args: Args) abi("C"):
-    select[DType.uint8](slots, args)
-
-
-@export("select_16")
-def select_16(slots: Slots, args: Args) abi("C"):
-    select[DType.uint16](slots, args)
-
-
-@export("select_32")
-def select_32(slots: Slots, args: Args) abi("C"):
-    select[DType.uint32](slots, args)
-
-
-@export("select_64")
-def select_64(slots: Slots, args: Args) abi("C"):
-    select[DType.uint64](slots, args)
-
-
-@export("integer_power_int32")
-def integer_power_int32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[IntegerPower, DType.int32](slots, args)
-
-
-@export("integer_power_uint32")
-def integer_power_uint32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[IntegerPower, DType.uint32](slots, args)

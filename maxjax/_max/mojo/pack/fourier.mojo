@@ -337,13 +337,3 @@ def transform[dtype: DType](slots: Slots, args: Args):
         ),
         tasks,
     )
-
-
-@export
-def fourier_float32(slots: Slots, args: Args) abi("C"):
-    transform[DType.float32](slots, args)
-
-
-@export
-def fourier_float64(slots: Slots, args: Args) abi("C"):
-    transform[DType.float64](slots, args)

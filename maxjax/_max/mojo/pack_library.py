@@ -32,6 +32,7 @@ from maxjax._base import threads
 from maxjax._max import kernel_digest
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.mojo import (
+    abi,
     crew,
     detached,
     pack_exports,
@@ -130,7 +131,8 @@ class Pack:
     def units(self) -> list[_Unit]:
         """The libraries, in the order in which they are built."""
         # What belongs to a handwritten file, and follows from a table, is written behind it.
-        texts = {path.stem: path.read_text(encoding="utf-8") + pack_exports.text(path.stem)
+        texts = {path.stem: path.read_text(encoding="utf-8") + abi.constants(path.stem)
+                 + pack_exports.text(path.stem)
                  for path in self.sources.glob("*.mojo")}
         if "scalars" in texts:
             texts["scalars"] += vector_operations.singles_text()

@@ -14,7 +14,6 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
-from maxjax._max.elementwise_kernels import pack_kernels
 from maxjax._max.mojo.emitter import BOOL, kind_name, stored_name
 
 _NUMBERS = (*dtypes.FLOATS, *dtypes.INTS)
@@ -93,9 +92,6 @@ FAMILIES: dict[str, tuple[Family, ...]] = {
         Family("cumlogsumexp_{}", "accumulate[AddingExponentials, {}]", _OWN_FLOATS),
     ),
     "elementwise": (
-        *(Family(f"{kernel.name}_{{}}",
-                 f"{('apply', 'apply_to_pairs')[kernel.operands - 1]}[{kernel.struct}, {{}}]",
-                 _own("float32")) for kernel in pack_kernels()),
         Family("spacing_{}", "apply[Spacing, {}]", _own("float32")),
         Family("hypot_{}", "apply_to_pairs[Hypot, {}]", _own("float32")),
         Family("logaddexp_{}", "apply_to_pairs[Logaddexp, {}]", _own("float32")),

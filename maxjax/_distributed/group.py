@@ -26,12 +26,18 @@ from maxjax._distributed.communicator import (
     combined,
 )
 from maxjax._distributed.mpi import MPICommunicator
-from maxjax._distributed.native import DTYPES, READY, NativeCollective, NativeKind, Natives
+from maxjax._distributed.native import (
+    DTYPES,
+    MESSAGE_BYTES,
+    NUMBER_AT,
+    TEXT_AT,
+    VALUE_AT,
+    NativeCollective,
+    NativeKind,
+    Natives,
+    Word,
+)
 
-# A message: a digest, the number of the collective, a description, and what is left for a small
-# value.
-_SIZE, _DIGEST, _NUMBER, _TEXT = 1024, 16, 8, 232
-_START = _DIGEST + _NUMBER + _TEXT
 _NOTHING = np.zeros(0, np.uint8)
 # Collectives of a group whose messages are kept, and processes of one that keeps memory for them.
 _MOST_SAID, _FEW = 256, 16
@@ -52,11 +58,11 @@ class _Said:
     def __init__(self, text: str, processes: tuple[int, ...],
                  kind: tuple[tuple[int, ...], np.dtype] | None):
         self.text = text
-        self.message = np.zeros(_SIZE, np.uint8)
-        self.message[:_DIGEST] = np.frombuffer(hashlib.blake2b(
-            f"{processes} {text}".encode(), digest_size=_DIGEST).digest(), np.uint8)
-        shown = np.frombuffer(text.encode()[:_TEXT], np.uint8)
-        self.message[_DIGEST + _NUMBER:_DIGEST + _NUMBER + len(shown)] = shown
+        self.message = np.zeros(MESSAGE_BYTES, np.uint8)
+        self.message[:NUMBER_AT] = np.frombuffer(hashlib.blake2b(
+            f"{processes} {text}".encode(), digest_size=NUMBER_AT).digest(), np.uint8)
+        shown = np.frombuffer(text.encode()[:VALUE_AT - TEXT_AT], np.uint8)
+        self.message[TEXT_AT:TEXT_AT + len(shown)] = shown
         self.kind = kind
         self.rooms: list[_Room] = []
 
@@ -72,14 +78,14 @@ class _Room(Messages):
 
     def __init__(self, said: _Said, size: int):
         super().__init__(np.tile(said.message, (size, 1)))
-        self.numbers = self.sent[:, _DIGEST:_DIGEST + _NUMBER].view(np.int64)
-        self.own = self.sent[0, :_DIGEST + _NUMBER]
-        self.compared = self.received[:, :_DIGEST + _NUMBER]
+        self.numbers = self.sent[:, NUMBER_AT:TEXT_AT].view(np.int64)
+        self.own = self.sent[0, :TEXT_AT]
+        self.compared = self.received[:, :TEXT_AT]
         if said.kind is not None:
             shape, dtype = said.kind
-            strides = _SIZE, *np.empty(shape, dtype).strides
+            strides = MESSAGE_BYTES, *np.empty(shape, dtype).strides
             self.values, self.stacked = [
-                np.ndarray((size, *shape), dtype, messages, _START, strides)
+                np.ndarray((size, *shape), dtype, messages, VALUE_AT, strides)
                 for messages in (self.sent, self.received)]
 
 
@@ -265,7 +271,7 @@ class Group:
         collective, dtype, shape, what = key
         if len(self._said) >= _MOST_SAID:
             self._said.clear()
-        fits = small and math.prod(shape) * dtype.itemsize <= _SIZE - _START
+        fits = small and math.prod(shape) * dtype.itemsize <= MESSAGE_BYTES - VALUE_AT
         found = self._said[key] = _Said(
             f"{collective} of {dtype.name}{list(shape)} ({what})", self.processes,
             (shape, dtype) if fits else None)
@@ -310,22 +316,22 @@ class Group:
         if (isinstance(self._engine, MPICommunicator) and self._engine.names_missing
                 and (not kind.adds or value.dtype.name in DTYPES)):
             native.prepare(self, self._engine, kind, said.text, said.message.copy(), value,
-                           kind is not NativeKind.PERMUTATION and value.nbytes <= _SIZE - _START,
-                           peers)
+                           kind is not NativeKind.PERMUTATION
+                           and value.nbytes <= MESSAGE_BYTES - VALUE_AT, peers)
 
     def retire(self) -> None:
         """Nothing native goes by this group any more."""
         for native in self.natives:
-            native.words[READY] = 0
+            native.words[Word.READY] = 0
 
     def _compare(self, messages: Array, text: str) -> None:
         """Raises JaxRuntimeError where another process is about to do something else."""
-        compared = messages[:, :_DIGEST + _NUMBER]
+        compared = messages[:, :TEXT_AT]
         same = (compared == compared[self.position]).all(1)
         if same.all():
             return
         other = int(same.argmin())
-        theirs = bytes(messages[other][_DIGEST + _NUMBER:_START]).rstrip(b"\0").decode(
+        theirs = bytes(messages[other][TEXT_AT:VALUE_AT]).rstrip(b"\0").decode(
             errors="replace")
         self._engine.reports(self._place(text))
         self._differ(text, other, theirs)

@@ -1,7 +1,8 @@
 """Collectives that native code does by itself: a table of what MPI's functions are called with.
 
-``maxjax/_max/mojo/pack/collectives.mojo`` reads the words, whose names are there. It does what
-``Group`` does, message for message, so that each process may do it either way.
+``maxjax/_max/mojo/pack/collectives.mojo`` reads the words, by the same names
+(``_max/mojo/abi.py``). It does what ``Group`` does, message for message, so that each process may
+do it either way.
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ if TYPE_CHECKING:
     from maxjax._distributed.group import Group
     from maxjax._distributed.mpi import MPICommunicator
 
-# The words by their positions.
-(READY, BLOCKED, CALLS, IN_PYTHON, ATTEND, EVENT, NANOSECONDS, COMM, BYTE_TYPE, ELEMENT_TYPE, SUM,
- ISEND, IRECV, TESTALL, START, SIZE, RANK, MESSAGE, MESSAGES, REQUESTS, REQUEST_BYTES, STATUSES,
- FLAG, NBYTES, BLOCK_BYTES, COUNT, KIND, DTYPE, IS_SMALL, TARGET, SOURCE) = range(31)
+# A message of a collective: a digest, the number of the collective, a description, and what is left
+# for a small value.
+MESSAGE_BYTES = 1024
+NUMBER_AT, TEXT_AT, VALUE_AT = 16, 24, 256
 _FUNCTIONS = ("MPI_Isend", "MPI_Irecv", "MPI_Testall")
-_WAITS, _DIFFERS = 1, 2
 _NOBODY = -1
 # What small values of are added up; the number of each is its position.
 DTYPES = ("float32", "float64", "int32", "int64", "uint32", "uint64")
@@ -44,8 +44,52 @@ def _block() -> None:
     _blocked[0] = spans.state.record is not None
 
 
+class Word(enum.IntEnum):
+    """The words of a collective, by their positions."""
+
+    READY = 0
+    BLOCKED = enum.auto()
+    CALLS = enum.auto()
+    IN_PYTHON = enum.auto()
+    ATTEND = enum.auto()
+    EVENT = enum.auto()
+    NANOSECONDS = enum.auto()
+    COMM = enum.auto()
+    BYTE_TYPE = enum.auto()
+    ELEMENT_TYPE = enum.auto()
+    SUM = enum.auto()
+    ISEND = enum.auto()
+    IRECV = enum.auto()
+    TESTALL = enum.auto()
+    START = enum.auto()
+    SIZE = enum.auto()
+    RANK = enum.auto()
+    MESSAGE = enum.auto()
+    MESSAGES = enum.auto()
+    REQUESTS = enum.auto()
+    REQUEST_BYTES = enum.auto()
+    STATUSES = enum.auto()
+    FLAG = enum.auto()
+    NBYTES = enum.auto()
+    BLOCK_BYTES = enum.auto()
+    COUNT = enum.auto()
+    KIND = enum.auto()
+    DTYPE = enum.auto()
+    IS_SMALL = enum.auto()
+    TARGET = enum.auto()
+    SOURCE = enum.auto()
+
+
+class Event(enum.IntEnum):
+    """What Python is told."""
+
+    WAITS = 1
+    DIFFERS = 2
+    FAILS = 3
+
+
 class NativeKind(enum.IntEnum):
-    """What a collective does; the numbers are those of ``collectives.mojo``."""
+    """What a collective does."""
 
     GATHER = 0
     SUM = 1
@@ -72,8 +116,8 @@ class NativeCollective:
     """
 
     def __init__(self) -> None:
-        self.words = np.zeros(SOURCE + 1, np.int64)
-        self.words[BLOCKED] = _blocked.ctypes.data
+        self.words = np.zeros(len(Word), np.int64)
+        self.words[Word.BLOCKED] = _blocked.ctypes.data
         self._memory: list[np.ndarray] = []
         self._group: Group | None = None
         self._text = ""
@@ -99,28 +143,28 @@ class NativeCollective:
                         np.zeros(count * _STATUS_BYTES, np.uint8), np.zeros(1, np.int64)]
         if MPI._sizeof(MPI.Status) > _STATUS_BYTES:
             raise InternalError(f"a status of MPI has more than {_STATUS_BYTES} bytes")
-        words[MESSAGE], words[MESSAGES], words[REQUESTS], words[STATUSES], words[FLAG] = [
+        words[[Word.MESSAGE, Word.MESSAGES, Word.REQUESTS, Word.STATUSES, Word.FLAG]] = [
             array.ctypes.data for array in self._memory]
-        words[REQUEST_BYTES] = MPI._sizeof(MPI.REQUEST_NULL)
-        words[CALLS] = group.calls.ctypes.data
-        words[COMM] = _handle(comm)
-        words[BYTE_TYPE], words[SUM] = _handle(MPI.BYTE), _handle(MPI.SUM)
+        words[Word.REQUEST_BYTES] = MPI._sizeof(MPI.REQUEST_NULL)
+        words[Word.CALLS] = group.calls.ctypes.data
+        words[Word.COMM] = _handle(comm)
+        words[Word.BYTE_TYPE], words[Word.SUM] = _handle(MPI.BYTE), _handle(MPI.SUM)
         if kind.adds:
-            words[ELEMENT_TYPE] = _handle(MPI._typedict[value.dtype.char])
-            words[DTYPE] = DTYPES.index(value.dtype.name)
+            words[Word.ELEMENT_TYPE] = _handle(MPI._typedict[value.dtype.char])
+            words[Word.DTYPE] = DTYPES.index(value.dtype.name)
         library = ctypes.CDLL(MPI.__file__)
-        words[ISEND:TESTALL + 1] = [_address(library, name) for name in _FUNCTIONS]
+        words[Word.ISEND:Word.TESTALL + 1] = [_address(library, name) for name in _FUNCTIONS]
         if kind in _STARTS:
-            words[START] = _address(library, _STARTS[kind])
-        words[SIZE], words[RANK] = engine.size, engine.rank
-        words[TARGET], words[SOURCE] = [_NOBODY if peer is None else peer for peer in peers]
+            words[Word.START] = _address(library, _STARTS[kind])
+        words[Word.SIZE], words[Word.RANK] = engine.size, engine.rank
+        words[[Word.TARGET, Word.SOURCE]] = [_NOBODY if peer is None else peer for peer in peers]
         # What a block is: of what each process gets a part, it is that part.
         parts = engine.size if kind in (NativeKind.SCATTERED_SUM, NativeKind.TRANSPOSE) else 1
-        words[NBYTES], words[BLOCK_BYTES] = value.nbytes, value.nbytes // parts
-        words[COUNT] = value.size // parts
-        words[KIND], words[IS_SMALL] = kind, is_small
+        words[Word.NBYTES], words[Word.BLOCK_BYTES] = value.nbytes, value.nbytes // parts
+        words[Word.COUNT] = value.size // parts
+        words[Word.KIND], words[Word.IS_SMALL] = kind, is_small
         group.natives.add(self)
-        words[READY] = 1
+        words[Word.READY] = 1
 
     def attend(self) -> None:
         """Does what native code cannot: other threads and signals have their turn while it waits.
@@ -128,13 +172,13 @@ class NativeCollective:
         Raises:
           JaxRuntimeError: another process does something else, or none does within the timeout.
         """
-        group, event = self._group, self.words[EVENT]
+        group, event = self._group, self.words[Word.EVENT]
         assert group is not None
-        if event == _DIFFERS:
+        if event == Event.DIFFERS:
             group._compare(self._messages, self._text)
-        elif event == _WAITS:
+        elif event == Event.WAITS:
             time.sleep(0)
-            if self.words[NANOSECONDS] > self._engine.timeout * 1e9:
+            if self.words[Word.NANOSECONDS] > self._engine.timeout * 1e9:
                 group._fail(self._text, Unanswered(
                     f"no answer within {self._engine.timeout:g} s", self._missing()))
         else:
@@ -142,7 +186,7 @@ class NativeCollective:
 
     def _missing(self) -> int | None:
         """The rank of a process whose message has not come."""
-        numbers = np.ascontiguousarray(self._messages[:, 16:24]).view(np.int64)[:, 0]
+        numbers = np.ascontiguousarray(self._messages[:, NUMBER_AT:TEXT_AT]).view(np.int64)[:, 0]
         return next(map(int, np.flatnonzero(numbers == 0)), None)
 
 

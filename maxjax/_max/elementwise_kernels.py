@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from maxjax._base import native
 from maxjax._ir.primitive import Primitive
 from maxjax._primitives import (
     arithmetic,
@@ -32,9 +29,3 @@ KERNELS: dict[str, Kernel] = {
 CHEAP = frozenset(("select",)) | {
     name for primitive in _PRIMITIVES if primitive.compiled.cheap
     for name in [kernel.name for kernel in primitive.compiled.kernels] or [primitive.name]}
-
-
-def pack_kernels() -> list[Kernel]:
-    """The kernels that the pack exports for float32, for tier 0 to call."""
-    kind = np.dtype(np.float32)
-    return [KERNELS[name] for name in sorted(KERNELS) if kind in native.LEAST.get(name, ())]

@@ -15,7 +15,7 @@ import numpy as np
 from maxjax._base import dtypes, float_errors
 from maxjax._base.errors import InternalError, JaxRuntimeError
 from maxjax._base.interrupts import entered_at_once
-from maxjax._distributed.native import ATTEND, IN_PYTHON
+from maxjax._distributed.native import Word
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._transforms.partition import Piece
@@ -147,7 +147,7 @@ class CalledStep(HostStep):
         functions = [native_step(call, failures) for call in (
             lambda slots: self._called(*[memory.at(slots) for memory in arrays], native=native),
             lambda slots: native.attend())]
-        native.words[[IN_PYTHON, ATTEND]] = [
+        native.words[[Word.IN_PYTHON, Word.ATTEND]] = [
             ctypes.cast(function, ctypes.c_void_p).value for function in functions]
         return native.words.ctypes.data, [native, *functions]
 

@@ -12,12 +12,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from maxjax._base import native, threads
+from maxjax._max.elementwise_kernels import KERNELS
 from maxjax._max.mojo import crew
 from maxjax._max.mojo.pack_library import Pack
 from maxjax._runtime.tiering import tiering
 
 # Until the pack is looked for again where a function was missing.
 _RETRY_SECONDS = 30.0
+
+# The pack's function that computes with one of the vector machine's functions, on several threads.
+_MAP = "map_blocks"
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -34,7 +38,8 @@ class NativeFunctions:
 
     def __init__(self, pack: Callable[[], Pack]):
         self._pack = pack
-        self._addresses: dict[str, int] = {}
+        # Of the pack's function, and of what that computes with, or 0.
+        self._addresses: dict[str, tuple[int, int]] = {}
         self._next_look: dict[str, float] = {}
         self._lock = threads.lock()
         self._loading: threading.Thread | None = None
@@ -44,9 +49,9 @@ class NativeFunctions:
         self._loading = None
 
     def __call__(self, name: str) -> native.Function | None:
-        address = self._addresses.get(name)
-        if address is not None:
-            return _function(address, self.threads)
+        addresses = self._addresses.get(name)
+        if addresses is not None:
+            return native_function(*addresses, self.threads)
         now = time.monotonic()
         if now < self._next_look.get(name, 0.0):
             return None
@@ -57,10 +62,17 @@ class NativeFunctions:
         return None
 
     def load(self, name: str) -> bool:
-        """Looks for a function now; whether it is there."""
-        address = self._pack().address(name)
+        """Looks for a function now; whether it is there.
+
+        Kernels of elementwise primitives are the vector machine's.
+        """
+        pack = self._pack()
+        address, block = pack.address(name), 0
+        if address is None and name.rpartition("_")[0] in KERNELS:
+            block = pack.address(f"vector_{name}") or 0
+            address = pack.address(_MAP) if block else None
         if address is not None:
-            self._addresses[name] = address
+            self._addresses[name] = address, block
         return address is not None
 
     def threads(self) -> int:
@@ -69,7 +81,13 @@ class NativeFunctions:
         return crew.cores()
 
 
-def _function(address: int, threads: Callable[[], int]) -> native.Function:
+def native_function(address: int, block: int, threads: Callable[[], int]) -> native.Function:
+    """A function of the pack for rules of primitives.
+
+    Args:
+      block: the address of the vector machine's function that it computes with, or 0.
+      threads: gives how many threads a large call may use.
+    """
     kernel = _KERNEL(address)
 
     def call(arrays: Sequence[np.ndarray], integers: Sequence[int], size: int) -> None:
@@ -78,7 +96,13 @@ def _function(address: int, threads: Callable[[], int]) -> native.Function:
         args += integers
         args.append(threads() if size >= native.PARALLEL else 1)
         kernel(slots, (ctypes.c_int64 * len(args))(*args))
-    return call
+
+    def map_blocks(arrays: Sequence[np.ndarray], integers: Sequence[int], size: int) -> None:
+        result = arrays[-1]
+        # Of one operand the second is not read.
+        call([arrays[0], arrays[-2], result],
+             [*integers, result.itemsize, len(arrays) * result.itemsize, block], size)
+    return map_blocks if block else call
 
 
 def _in_background(target: Callable[[], object]) -> threading.Thread:

@@ -12,7 +12,7 @@ from maxjax._base import native
 from maxjax._base.config import compile_mode
 from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.types import ShapedArray
-from maxjax._runtime.native_functions import NativeFunctions, _function
+from maxjax._runtime.native_functions import NativeFunctions, native_function
 from tests.mojo.pack_calls import Twins, address, library, other_library
 
 FILES = {"sort": "ordering", "argsort": "ordering", "argmax": "ordering", "argmin": "ordering",
@@ -27,6 +27,8 @@ TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-1
 
 
 def file_of(name: str) -> str:
+    if name.startswith("vector_"):
+        return f"vector_{name.split('_')[-1]}"
     return FILES.get(name.split("_")[0], "elementwise")
 
 
@@ -55,15 +57,19 @@ class Calls:
         if function is None:
             return None
 
+        # Of the elementwise operations another library has not the operation itself.
+        block = self.provider._addresses[name][1]
+        called = "map_blocks" if block else name
+
         def call(arrays: Any, integers: Any, size: int) -> None:
             self.names.append(name)
-            other = other_library(file_of(name))
+            other = other_library(file_of(called))
             twins = Twins(arrays) if other is not None else None
             function(arrays, integers, size)
             if twins is not None:
-                _function(address(getattr(other, name)), self.provider.threads)(
+                native_function(address(getattr(other, called)), block, self.provider.threads)(
                     twins.arrays, integers, size)
-                twins.check(name)
+                twins.check(called)
         return call
 
 

@@ -19,10 +19,11 @@ from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
 from maxjax._max.elementwise_kernels import KERNELS
 from maxjax._max.mojo import small_loops
+from maxjax._max.mojo.abi import SCALAR_OPCODES
 from maxjax._max.mojo.check_code import check_loop
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.plan import Plan
-from maxjax._max.mojo.scalar_code import MACHINE, OPCODES, LoopCode, Repeat, every_instruction
+from maxjax._max.mojo.scalar_code import MACHINE, LoopCode, Repeat, every_instruction
 from maxjax._max.mojo.tape import Tape
 from maxjax._max.mojo.vector_operations import own_operations, pairs, singles
 from maxjax._runtime.program import Program
@@ -532,7 +533,7 @@ def test_two_operations_are_one_instruction():
     numbers = np.array(code.words(
         dict.fromkeys(code.functions, 1), lambda integers: 0, lambda step, places: 0))
     opcodes = numbers.reshape(-1, 5)[:, 3] >> 32
-    first = len(OPCODES) + len(singles())
+    first = len(SCALAR_OPCODES) + len(singles())
     assert np.count_nonzero(opcodes >= first) == 4, str(code)
     assert {*pairs().values()} == {*range(len(singles()), len(singles()) + len(pairs()))}
 
@@ -545,7 +546,7 @@ def test_operations_on_elements_are_one_instruction():
     numbers = np.array(code.words(
         dict.fromkeys(code.functions, 1), lambda integers: 0, lambda step, places: 0))
     opcodes = numbers.reshape(-1, 5)[:, 3] >> 32
-    several = opcodes >= len(OPCODES) + own_operations()
+    several = opcodes >= len(SCALAR_OPCODES) + own_operations()
     elements = numbers.reshape(-1, 5)[several, 3] & 0xFFFFFFFF
     assert list(elements) == [3] * 4, str(code)
 

@@ -1,5 +1,7 @@
 """The calling convention of native kernels: a table of buffers and the integers of one call."""
 
+from .abi import PLACE
+
 comptime Slots = Pointer[Pointer[UInt8, MutAnyOrigin], MutAnyOrigin]
 comptime Args = Pointer[Int64, MutAnyOrigin]
 
@@ -12,7 +14,8 @@ def integer(args: Args, i: Int) -> Int:
 @always_inline
 def address(slots: Slots, args: Args, k: Int) -> Pointer[UInt8, MutAnyOrigin]:
     """Where operand `k` begins: `args` holds a slot's number and a byte offset for each."""
-    return slots.unsafe_offset(integer(args, 2 * k))[].unsafe_offset(integer(args, 2 * k + 1))
+    var place = args.unsafe_offset(PLACE * k)
+    return slots.unsafe_offset(integer(place, 0))[].unsafe_offset(integer(place, 1))
 
 
 @always_inline

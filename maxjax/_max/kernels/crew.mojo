@@ -19,6 +19,8 @@ from std.sys import is_defined, llvm_intrinsic
 from std.sys.info import CompilationTarget
 from std.time import perf_counter_ns
 
+from .abi import CREW_NAME, CREW_WORDS
+
 comptime State = Pointer[UInt8, ImmutAnyOrigin]
 comptime Call = def (State, Int) thin -> None
 comptime Words = Pointer[Int64, MutAnyOrigin]
@@ -31,12 +33,11 @@ comptime ASLEEP = 48  # helpers
 comptime CALL = 64  # the function, its state, how many tasks
 comptime PAUSE = 72  # until when callers do without helpers, and for how long
 comptime MUTEX = 80  # what helpers sleep on
-comptime CONDITION = 96
+comptime CONDITION = CREW_WORDS - 16  # the last ones, more than any system's takes
 
 comptime TASK_BITS = 20
 comptime CLOSED = (1 << TASK_BITS) - 1  # in place of a task: the call is not ready
 comptime LOOKS = 2000  # for work, before a helper sleeps: about 50 us
-comptime NAME = "maxjax_crew"
 
 # In nanoseconds. Shorter waits have many reasons. A pause is as long as some waits, so that a
 # processor that is taken for a moment now and then costs little; one after a pause is twice as
@@ -142,7 +143,7 @@ def find_crew() -> Int:
         var cell = Int(crew_cell()[])
         return Pointer(to=cell).unsafe_bitcast[Pointer[Int, MutAnyOrigin]]()[][] if cell else 0
     else:
-        var found = _get_global_or_null(NAME)
+        var found = _get_global_or_null(CREW_NAME)
         return found.value().unsafe_bitcast[Int]()[] if found else 0
 
 

@@ -3,6 +3,7 @@
 Where kernels compile with the small standard library, a library is linked to this as compiled once
 (``mojo/standard_library.py``), and a file with the declaration of `launch` stands in its place.
 """
+from .abi import AT_ITEMS, AT_THREADS
 from .calling import Args, Slots, integer
 from .crew import Tasks, spread
 
@@ -32,10 +33,10 @@ struct Items(Tasks):
 
 @no_inline
 def launch(part: Part, slots: Slots, args: Args, at: Int):
-    """Does all items of a call, by several threads if there are to be: integers `at`, `at + 1`
-    of the call are how many threads and how many items. One such function serves all kernels."""
+    """Does all items of a call, by several threads if there are to be: integer `at` of the call is
+    how many threads, and how many items follows. One such function serves all kernels."""
     var threads = integer(args, at)
-    var items = integer(args, at + 1)
+    var items = integer(args, at + AT_ITEMS - AT_THREADS)
     if threads == 1:
         part(slots, args, 0, items)
         return

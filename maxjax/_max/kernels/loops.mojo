@@ -6,11 +6,11 @@ vectors. The sizes, and each operand's strides (in elements), are integers of th
 from std.collections import Array
 from std.sys.info import simd_width_of, size_of
 
+from .abi import MOST_DIMENSIONS
 from .calling import Args, integer
 from .copies import NEAR, pick
 from .reduction import Partials, Reducer, accumulated, fold, stored
 
-comptime MOST_DIMENSIONS = 16
 # So many vectors are swept at a time, to hide the latency of a reduction's operation.
 comptime UNITS = 4
 # Partial results of columns are added to others (`Partials`) after so many rows; those of a line

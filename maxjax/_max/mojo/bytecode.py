@@ -29,6 +29,18 @@ import numpy as np
 
 from maxjax._base.dtypes import name_of
 from maxjax._max.mojo import schedule as schedules
+from maxjax._max.mojo.abi import (
+    FULL,
+    LINE,
+    ONCE,
+    STACK_BYTES,
+    VECTOR_KINDS,
+    VECTOR_OPCODES,
+    VectorHead,
+    VectorPhase,
+    VectorWords,
+    odometer_bytes,
+)
 from maxjax._max.mojo.schedule import CALL, POINT, SWEEP, Schedule, Store, Value
 from maxjax._max.mojo.structure import BOOL
 from maxjax._max.mojo.vector_functions import (
@@ -42,11 +54,8 @@ from maxjax._max.mojo.vector_functions import (
 
 MACHINE = "vector_machine"
 
-KINDS = ("map", "rows", "columns")
-OPCODES = ("apply", "load", "store", "spread", "ramp", "reduce", "reduce_columns", "aim", "view")
 # Those whose source is an operand.
 READING = ("load", "view", "ramp", "aim")
-ONCE, LINE, FULL = range(3)
 # The level of instructions, by the scope of what they compute. A point is a line of a tile, unless
 # its rows are: then it is a tile's one element.
 _LEVEL_OF = (ONCE, LINE, LINE, FULL)
@@ -58,11 +67,7 @@ _LEVELS = {ONCE: "", LINE: " a line", FULL: " all"}
 _REGISTER_MEMORY = 96 << 10
 _LINE_MEMORY = 256 << 10
 LEAST_BLOCK, _MOST_BLOCK = 128, 1024       # the least is as long as any vector
-_MOST_DIMENSIONS = 16                       # of an odometer
-# For groups of single elements, whose registers hold one each: of so many bytes, or fewer, that are
-# a cache line at most.
-_STACK_BYTES = 16384
-SINGLE_BLOCK = 8
+SINGLE_BLOCK = 8        # for groups of single elements: a cache line at most
 # What a block of columns may be as long as (`plan._BLOCK`, and what its parts are rounded to).
 _COLUMNS = 512 + 128
 _MOST_REGISTERS = 256
@@ -143,22 +148,26 @@ class Code:
             x.function for part in self.parts for x in part if x.function)])
 
     @property
-    def memory(self) -> int:
-        """Bytes of registers, of their places, and of two odometers."""
-        places = 8 * self.registers + 16 * (_MOST_DIMENSIONS + self.operands)
-        return -(-places // 64) * 64 + self.registers * self.block * self.itemsize
+    def head(self) -> VectorHead:
+        """The first words, with where things are in memory."""
+        register, odometer = self.block * self.itemsize, odometer_bytes(self.operands)
+        begin = -(-(8 * self.registers + 2 * odometer) // 64) * 64
+        return VectorHead(
+            VECTOR_KINDS.index(self.kind), self.block, self.registers, register, self.operands,
+            len(self.phases), len(self.call), odometer, begin, begin + self.registers * register)
 
     def words(self, addresses: Mapping[str, int]) -> list[int]:
         """The integers, with the functions' addresses."""
-        head = [KINDS.index(self.kind), self.block, self.registers, self.block * self.itemsize,
-                self.operands, len(self.phases), len(self.call), self.memory]
-        head += [len(part) for part in self.parts[1:]]
+        words = [*self.head]
+        for phase in self.phases:
+            words += VectorPhase(*map(len, phase.parts))
         for part in self.parts:
             for x in part:
                 a, b, c = (*x.sources, 0, 0, 0)[:3]
-                head += (OPCODES.index(x.opcode), x.target, a, b, c,
-                         addresses[x.function] if x.function else 0, x.size, x.level)
-        return head
+                words += VectorWords(
+                    VECTOR_OPCODES.index(x.opcode), x.target, a, b, c,
+                    addresses[x.function] if x.function else 0, x.size, x.level)
+        return words
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.registers} registers of {self.block} elements"]
@@ -500,5 +509,5 @@ def code_of(schedule: Schedule, elements: int, length: int, has_rows: bool) -> C
     except NoCode:
         return None
     fits = code.registers <= _MOST_REGISTERS if code.phases else (
-        code.registers * code.block * code.itemsize <= _STACK_BYTES)
+        code.registers * code.block * code.itemsize <= STACK_BYTES)
     return code if fits else None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from maxjax._max.mojo.abi import CREW_WORDS
+
 BLOCK = ("TAPE", "LENGTH", "TEMPLATE", "SLOTS", "ARENA_SLOT", "HEAD", "BYTES", "CELLS", "ARRAYS",
          "COUNT", "COPIES", "COPY_COUNT", "IS_ONE")
 ROW = ("SLOT", "NBYTES", "ALIGNMENT", "IS_RESULT", "DTYPE", "RANK", "SHAPE")
@@ -15,7 +17,7 @@ ROW = ("SLOT", "NBYTES", "ALIGNMENT", "IS_RESULT", "DTYPE", "RANK", "SHAPE")
 KEPT = 4
 PROGRAMS, TEXTS = "maxjax_library_programs", "maxjax_library_texts"
 # Of a library with threads of its own: words of its own, then those of the crew (``crew.py``).
-CREW, CREW_OWN, CREW_WORDS = "maxjax_library_crew", 16, 112
+CREW, CREW_OWN = "maxjax_library_crew", 16
 # Codes of errors: of the library, then as many of each array.
 NO_MEMORY, WRONG_COUNT, WRONG_SIZES = 1, 2, 3
 FIRST_OF_ARRAYS = OF_ARRAY = 8

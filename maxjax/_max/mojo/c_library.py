@@ -30,6 +30,7 @@ from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max.artifacts import ArtifactCache
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo import c_entry, c_header, crew, standard_library, toolchain
+from maxjax._max.mojo.abi import CREW_WORDS
 from maxjax._max.mojo.c_header import Array
 from maxjax._max.mojo.c_lapack import Lapack
 from maxjax._max.mojo.elf import DataObject, Reference, needed
@@ -145,7 +146,7 @@ def prepare(name: str, programs: Iterable[Program | None], sizes: Sizes, describ
             functions.update(member.plan.functions)
     if threads > 1:
         functions.update(dict.fromkeys(("crew_open", "crew_help")))
-        data.accessor(c_entry.CREW, data.cells(c_entry.CREW_OWN + c_entry.CREW_WORDS))
+        data.accessor(c_entry.CREW, data.cells(c_entry.CREW_OWN + CREW_WORDS))
     there = [member for member in members if member is not None]
     if not there:
         raise Refused(f"{name} allows no sizes")

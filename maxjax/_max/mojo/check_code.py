@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 
 from maxjax._base.errors import InternalError
-from maxjax._max.mojo import scalar_code
-from maxjax._max.mojo.bytecode import (
+from maxjax._max.mojo.abi import (
+    ALIGNMENT,
     FULL,
-    KINDS,
-    LEAST_BLOCK,
     LINE,
     ONCE,
-    OPCODES,
-    READING,
-    SINGLE_BLOCK,
-    Code,
-    Instruction,
+    SCALAR_OPCODES,
+    VECTOR_KINDS,
+    VECTOR_OPCODES,
 )
+from maxjax._max.mojo.bytecode import LEAST_BLOCK, READING, SINGLE_BLOCK, Code, Instruction
 from maxjax._max.mojo.gather import Kernel
 from maxjax._max.mojo.scalar_code import (
     Choice,
@@ -44,7 +41,8 @@ def check_code(code: Code, kernel: Kernel) -> None:
         if not holds:
             raise InternalError(f"{x}: {message}")
 
-    require(code.kind == kernel.kind and code.kind in KINDS, code, "another kind than its kernel")
+    require(code.kind == kernel.kind and code.kind in VECTOR_KINDS, code,
+            "another kind than its kernel")
     require(code.operands == len(kernel.operands), code, "another number of operands")
     require(code.block > 0 and code.block % LEAST_BLOCK == 0 if code.phases
             else code.block == SINGLE_BLOCK, code,
@@ -54,7 +52,7 @@ def check_code(code: Code, kernel: Kernel) -> None:
     written: set[int] = set()
     for part in code.parts:
         for number, x in enumerate(part):
-            require(x.opcode in OPCODES, x, "no such instruction")
+            require(x.opcode in VECTOR_OPCODES, x, "no such instruction")
             require(x.level in (ONCE, LINE, FULL), x, "no such level")
             require((x.opcode in _WITH_FUNCTION) == bool(x.function), x, "its function")
             if x.opcode in READING:
@@ -96,8 +94,8 @@ def check_loop(code: LoopCode) -> None:
     for register in sorted(wholes, key=lambda register: register.offset):
         _require(end <= register.offset, register, "it overlaps another")
         end = register.offset + register.room
-        _require(end + scalar_code.ALIGNMENT <= code.nbytes, register, "it is outside the block")
-        _require(register.offset % (8 if register.room == 8 else scalar_code.ALIGNMENT) == 0,
+        _require(end + ALIGNMENT <= code.nbytes, register, "it is outside the block")
+        _require(register.offset % (8 if register.room == 8 else ALIGNMENT) == 0,
                  register, "it is not aligned")
     _LoopChecks(code.operands).items(code.items, set(), 0)
 
@@ -142,7 +140,7 @@ class _LoopChecks:
                 self.instruction(item, written, depth)
 
     def instruction(self, x: ScalarInstruction, written: set[Register], depth: int) -> None:
-        _require(x.opcode in scalar_code.OPCODES, x, "no such instruction")
+        _require(x.opcode in SCALAR_OPCODES, x, "no such instruction")
         _require((x.opcode in ("apply", "reduce", "call")) == bool(x.function), x, "its function")
         # A stack is written through a register that holds where it is, a slice at a time, and a
         # value from several by one move after the other.

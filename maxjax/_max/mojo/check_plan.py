@@ -14,6 +14,7 @@ from typing import Any
 
 from maxjax._base.errors import InternalError
 from maxjax._max.host_step import HostStep
+from maxjax._max.mojo.abi import Move, ScanCall, SwitchCall, WhileCall
 from maxjax._max.mojo.arena import ALIGNMENT
 from maxjax._max.mojo.bytecode import MACHINE as VECTOR_MACHINE
 from maxjax._max.mojo.check import check_groups, check_nodes, require
@@ -350,7 +351,7 @@ def _check_call(part: Part, step: Step, counts: dict[str, set[tuple[int, int]]])
     where = f"{step.function} of {step.note}"
     require(len(integers) == wanted, where, f"it has {len(integers)} integers, and needs {wanted}")
     require(THREADS not in integers, where, "it has no number of threads")
-    first = 2 if step.function == "tape_while" else 0       # after its tapes
+    first = WhileCall._fields.index("slot") if step.function == "tape_while" else 0
     for k in range(places):
         slot, offset = integers[first + 2 * k:first + 2 * k + 2]
         limit = part.arena.size if slot == part.arena_slot else math.inf
@@ -364,13 +365,16 @@ def _control(step: Step) -> tuple[int, int, list[int]]:
     """The locations, integers (a tape counts as one) and slots of a call that runs tapes."""
     integers = step.integers
     if step.function == "tape_scan":
-        moves = 4 + 4 * _count(step, 3)
+        begin, length = len(ScanCall._fields), len(Move._fields)
+        moves = begin + length * _count(step, ScanCall._fields.index("moves"))
         end = moves + 1 + 2 * _count(step, moves)
-        slots = [x for k in range(4, moves, 4) for x in integers[k:k + 2]]
+        slots = [x for k in range(begin, moves, length)
+                 for x in Move(*integers[k:k + length])[:Move._fields.index("offset")]]
         return 0, end + 1, slots + integers[moves + 1:end]
     if step.function == "tape_while":
-        return 1, 5 + 2 * _count(step, 4), integers[5:]
-    return 1, 3 + _count(step, 2), []
+        begin = len(WhileCall._fields)
+        return 1, begin + 2 * _count(step, WhileCall._fields.index("exchanges")), integers[begin:]
+    return 1, len(SwitchCall._fields) + _count(step, SwitchCall._fields.index("tapes")), []
 
 
 def _count(step: Step, position: int) -> int:

@@ -17,13 +17,11 @@ import numpy as np
 
 from maxjax._base import threads
 from maxjax._base.threads import cores
+from maxjax._max.mojo.abi import CREW_ALIGNMENT, CREW_NAME, CREW_WORDS
 from maxjax._max.versions import max_folder
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.pack_library import Pack
-
-_WORDS = 112         # as kernels/crew.mojo lays them out
-_ALIGNMENT = 128
 
 _cell = np.zeros(1, np.int64)
 _memories: list[np.ndarray] = []        # of this process and of those it was forked from
@@ -31,7 +29,6 @@ _started = False
 _announced = False
 _lock = threads.lock()
 
-_NAME = b"maxjax_crew"      # of the global variable of graphs
 # The symbol by which a library's address is known: part of each that imports kernels (see
 # `toolchain`).
 JOIN = "maxjax_crew_cell"
@@ -73,9 +70,9 @@ def start(pack: Pack, graphs: bool = False) -> None:
 
 
 def _start(pack: Pack) -> None:
-    memory = np.zeros(_WORDS + _ALIGNMENT // 8, np.int64)
+    memory = np.zeros(CREW_WORDS + CREW_ALIGNMENT // 8, np.int64)
     _memories.append(memory)
-    words = memory.ctypes.data + -memory.ctypes.data % _ALIGNMENT
+    words = memory.ctypes.data + -memory.ctypes.data % CREW_ALIGNMENT
     pack.function("crew_open", None, (ctypes.c_void_p,))(words)
     assist = pack.function("crew_help", None, (ctypes.c_void_p,))
     with contextlib.suppress(RuntimeError):     # no more threads available: use fewer
@@ -92,7 +89,7 @@ def _announce() -> None:
         insert = ctypes.CDLL(str(path)).KGEN_CompilerRT_InsertGlobal
         insert.restype = None
         insert.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p]
-        insert(_NAME, len(_NAME), _cell.ctypes.data)
+        insert(CREW_NAME.encode(), len(CREW_NAME), _cell.ctypes.data)
 
 
 @threads.after_fork

@@ -12,6 +12,9 @@ For a call with ``operands`` operands, each an array in memory or an iota:
   points         a walk over the points
   (behind it)    a walk over a point's rows
 
+Mojo text has the positions from ``kernels/abi.mojo``, which is written from `KernelLayout`
+(``abi.py``).
+
 A walk is a rank, the sizes of that many dimensions, and each operand's stride in each of them;
 ``Walk`` of ``kernels/loops.mojo`` reads it. ``operand`` of ``kernels/calling.mojo`` reads places,
 ``launch`` of ``kernels/launching.mojo`` the threads and the items after them. Strides are in
@@ -24,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# Of a walk, the same as in `kernels/loops.mojo`.
+# Of a walk.
 MOST_DIMENSIONS = 16
 
 

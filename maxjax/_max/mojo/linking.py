@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo import scalar_code
+from maxjax._max.mojo.abi import TapeCall
 from maxjax._max.mojo.bytecode import MACHINE, Code
 from maxjax._max.mojo.forms import Form, GroupCode
 from maxjax._max.mojo.scalar_code import LoopCode
@@ -57,7 +58,7 @@ class Linker:
             address, integers = self._call(step)
             if step.kernel is not None and step.kernel not in self._addresses:
                 missing.append((len(flat), step.kernel))
-            flat += (address, len(integers), *integers)
+            flat += (*TapeCall(address, len(integers)), *integers)
         place = self._keep(flat or [0])
         self.missing += [(place, position, kernel) for position, kernel in missing]
         return place, len(flat)

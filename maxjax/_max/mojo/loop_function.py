@@ -22,6 +22,14 @@ import numpy as np
 
 from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.host_step import HostStep
+from maxjax._max.mojo.abi import (
+    Move,
+    ScanCall,
+    SwitchCall,
+    TapeCall,
+    WhileCall,
+    place_of,
+)
 from maxjax._max.mojo.bytecode import MACHINE
 from maxjax._max.mojo.cost import suits_machine
 from maxjax._max.mojo.emit_fixed import fixed_function
@@ -191,13 +199,13 @@ class _Writer:
         name = self.new("tape")
         self.head.append(f"    var {name} = {at.args}.unsafe_offset({position})"
                          ".unsafe_bitcast[Args]()[]")
-        word = 0
+        word, head = 0, len(TapeCall._fields)
         if not tape.steps:
             self.line("pass")
         ats = []
         for step in tape.steps:
-            ats.append(_At(f"{name}.unsafe_offset({word + 2})", f"{name}.unsafe_offset({word})"))
-            word += 2 + sum(2 if isinstance(x, Tape) else 1 for x in step.integers)
+            ats.append(_At(f"{name}.unsafe_offset({word + head})", f"{name}.unsafe_offset({word})"))
+            word += head + sum(2 if isinstance(x, Tape) else 1 for x in step.integers)
         updates = {update.group: (update, group) for update in tape.updates
                    if (group := self.in_place(tape, update)) is not None}
         moved = {x for update, _ in updates.values() for x in (update.read, update.write)}
@@ -257,50 +265,52 @@ class _Writer:
         return sum(isinstance(x, Tape) for x in integers[:position])
 
     def scan(self, integers: Sequence[Any], at: _At) -> None:
-        length, reverse, _, moves = integers[:4]
-        behind = 4 + 4 * moves
+        call, begin = ScanCall(*integers[:len(ScanCall._fields)]), len(ScanCall._fields)
+        behind = begin + len(Move._fields) * call.moves
         tape = integers[-1]
         number = self.new("i")
-        if length == 1 and not tape.steps:
+        if call.times == 1 and not tape.steps:
             self.line(f"var {number} = 0")
         else:
-            self.line(f"for step_{number} in range(integer({at.args}, 0)):")
+            times = f"integer({at.args}, {place_of(ScanCall._fields, 'times')})"
+            self.line(f"for step_{number} in range({times}):")
             self.depth += 1
-            back = f"integer({at.args}, 0) - 1 - step_{number}"
-            self.line(f"var {number} = {back if reverse else f'step_{number}'}")
+            back = f"{times} - 1 - step_{number}"
+            self.line(f"var {number} = {back if call.reverse else f'step_{number}'}")
         depth = self.depth
-        for k in range(4, behind, 4):
-            slot, base, offset, stride = integers[k:k + 4]
-            target = self.slot(slot, at, k)
-            source = self.slot(base, at, k + 1)
-            self.assign(target, f"{source}.unsafe_offset({offset} + {number} * {stride})")
+        for k in range(begin, behind, len(Move._fields)):
+            move = Move(*integers[k:k + len(Move._fields)])
+            target = self.slot(move.slot, at, k + place_of(Move._fields, "slot"))
+            source = self.slot(move.base, at, k + place_of(Move._fields, "base"))
+            self.assign(target, f"{source}.unsafe_offset({move.offset} + {number} * {move.stride})")
         self.tape(tape, at, len(integers) - 1)
         self.exchange(integers, behind + 1, integers[behind], at)
-        self.depth = depth if length == 1 and not tape.steps else depth - 1
+        self.depth = depth if call.times == 1 and not tape.steps else depth - 1
 
     def while_loop(self, integers: Sequence[Any], at: _At) -> None:
-        condition, body = integers[:2]
+        call = WhileCall(*integers[:len(WhileCall._fields)])
         self.line("while True:")
         self.depth += 1
-        self.tape(condition, at, 0)
-        slot, offset = integers[2:4]
-        self.line(f"if {self.slot(slot, at, 4)}.unsafe_offset({offset})[] == 0:")
+        self.tape(call.condition, at, place_of(WhileCall._fields, "condition"))
+        slot = self.slot(call.slot, at, place_of(WhileCall._fields, "slot"))
+        self.line(f"if {slot}.unsafe_offset({call.offset})[] == 0:")
         self.line("    break")
-        self.tape(body, at, 2)
-        self.exchange(integers, 5, integers[4], at)
+        self.tape(call.body, at, place_of(WhileCall._fields, "body"))
+        self.exchange(integers, len(call), call.exchanges, at)
         self.depth -= 1
 
     def switch(self, integers: Sequence[Any], at: _At) -> None:
         index = self.new("index")
         self.line(f"var {index} = Int({self.place(integers, at, 0, 'int32')}"
                   ".unsafe_load[width=1](0))")
-        tapes = integers[3:]
+        first = len(SwitchCall._fields)
+        tapes = integers[first:]
         for number, tape in enumerate(tapes):
             word = "if" if number == 0 else "elif"
             self.line("else:" if number == len(tapes) - 1 > 0 else "if True:"
                       if len(tapes) == 1 else f"{word} {index} <= {number}:")
             self.depth += 1
-            self.tape(tape, at, 3 + 2 * number)
+            self.tape(tape, at, first + 2 * number)
             self.depth -= 1
 
     # --- groups ---

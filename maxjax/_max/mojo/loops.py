@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from maxjax._base import dtypes
 from maxjax._ir.control_flow import Body, Role, Structure
 from maxjax._ir.types import ShapedArray
+from maxjax._max.mojo.abi import Move, ScanCall, SwitchCall, WhileCall
 from maxjax._max.mojo.emit_loop import called, loop_form, numbers_of
 from maxjax._max.mojo.loop_function import before
 from maxjax._max.mojo.loop_function import emit as emit_function
@@ -65,7 +66,7 @@ class _LoopCalls:
     def slot_at(self, place: Place) -> int:
         """A new slot that is set to a place before the loop."""
         slot, = self.part.plan.new_slots(1)
-        self.settings += [slot, *place, 0]
+        self.settings += Move(slot, *place, 0)
         return slot
 
     def body(self, draft: Draft, body: Body, inside: Mapping[int, Place] | Sequence[Place],
@@ -78,7 +79,7 @@ class _LoopCalls:
         """
         slot, = self.part.plan.new_slots(1)
         inner = draft.finish([inside[number] for number in body.takes], outputs, slot)
-        self.settings += [slot, *self.temporary(inner.arena.size), 0]
+        self.settings += Move(slot, *self.temporary(inner.arena.size), 0)
         return inner.tape
 
     def carried(self, body: Body, flow: Structure, fixed: set[int]) -> dict[int, int]:
@@ -102,9 +103,9 @@ class _LoopCalls:
 
     def set_slots(self) -> None:
         if self.settings:
-            self.part.call("tape_scan", [1, 0, -1, len(self.settings) // 4, *self.settings, 0,
-                                         self.part.empty_tape()],
-                           f"sets {len(self.settings) // 4} slots")
+            count = len(self.settings) // len(Move._fields)
+            self.part.call("tape_scan", [*ScanCall(1, 0, -1, count), *self.settings, 0,
+                                         self.part.empty_tape()], f"sets {count} slots")
 
     def copy(self, source: Place, target: Place, nbytes: int) -> None:
         if nbytes and source != target:
@@ -153,7 +154,7 @@ class _LoopCalls:
         for number, aval in zip(body.takes, body.jaxpr.in_avals, strict=True):
             if flow.roles[number] is Role.SCANNED:
                 slot, = self.part.plan.new_slots(1)
-                moves += [slot, *self.operands[number], nbytes_of(aval)]
+                moves += Move(slot, *self.operands[number], nbytes_of(aval))
                 inside[number] = slot, 0
         for position in range(len(flow.carries), len(avals)):
             if position not in self.results:
@@ -161,13 +162,13 @@ class _LoopCalls:
                 outputs[position] = self.slot_at(self.temporary(nbytes_of(avals[position]))), 0
                 continue
             slot, = self.part.plan.new_slots(1)
-            moves += [slot, *self.results[position], nbytes_of(avals[position])]
+            moves += Move(slot, *self.results[position], nbytes_of(avals[position]))
             outputs[position] = slot, 0
         tape = self.body(draft, body, inside, outputs)
         self.set_slots()
         emit_function(self.part, "tape_scan", [
-            length, int(flow.reverse), -1, len(moves) // 4, *moves, len(exchanges) // 2,
-            *exchanges, tape], f"{length} times", self.before)
+            *ScanCall(length, int(flow.reverse), -1, len(moves) // len(Move._fields)), *moves,
+            len(exchanges) // 2, *exchanges, tape], f"{length} times", self.before)
 
     def carry(self, number: int, position: int, buffers: tuple[Place, Place],
               inside: dict[int, Place], outputs: dict[int, Place]) -> list[int]:
@@ -198,7 +199,8 @@ class _LoopCalls:
         body_tape = self.body(draft, body, inside, outputs)
         self.set_slots()
         emit_function(self.part, "tape_while", [
-            cond_tape, body_tape, *predicate, len(exchanges) // 2, *exchanges], "", self.before)
+            *WhileCall(cond_tape, body_tape, *predicate, len(exchanges) // 2), *exchanges], "",
+            self.before)
         for position, place in self.results.items():
             if position not in draft.in_place:
                 self.copy(inside[flow.carries[position]], place, nbytes_of(avals[position]))
@@ -215,7 +217,7 @@ class _LoopCalls:
         tapes = [self.body(draft, body, self.operands, self.results)
                  for draft, body in zip(drafts, flow.bodies, strict=True)]
         self.set_slots()
-        self.part.call("tape_switch", [*index, len(tapes), *tapes])
+        self.part.call("tape_switch", [*SwitchCall(*index, len(tapes)), *tapes])
 
 
 def unchanged(body: Body, flow: Structure) -> set[int]:

@@ -31,8 +31,15 @@ from typing import Any
 from maxjax._base import threads
 from maxjax._max import kernel_digest
 from maxjax._max.artifacts import ArtifactCache
-from maxjax._max.elementwise_kernels import pack_kernels
-from maxjax._max.mojo import crew, detached, standard_library, toolchain, vector_operations
+from maxjax._max.mojo import (
+    abi,
+    crew,
+    detached,
+    pack_exports,
+    standard_library,
+    toolchain,
+    vector_operations,
+)
 from maxjax._max.mojo.store import Done, Job, Libraries, Queue, address, open_library
 from maxjax._max.mojo.toolchain import Pace, ToolchainError, build_library
 from maxjax._max.versions import versions
@@ -66,16 +73,6 @@ _X86_LEVELS = {
     "x86-64-v3": "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
     "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
 }
-
-
-def _kernel_exports() -> str:
-    """Those functions of a pack file that are kernels of primitives, for its loops."""
-    loops = {1: "apply", 2: "apply_to_pairs"}
-    return "".join([
-        f'\n\n@export("{kernel.name}_float32")\n'
-        f'def {kernel.name}_float32(slots: Slots, args: Args) abi("C"):\n'
-        f"    {loops[kernel.operands]}[{kernel.struct}](slots, args)\n"
-        for kernel in pack_kernels()])
 
 
 class _Unit:
@@ -133,11 +130,10 @@ class Pack:
     @threads.cached
     def units(self) -> list[_Unit]:
         """The libraries, in the order in which they are built."""
-        texts = {path.stem: path.read_text(encoding="utf-8")
+        # What belongs to a handwritten file, and follows from a table, is written behind it.
+        texts = {path.stem: path.read_text(encoding="utf-8") + abi.constants(path.stem)
+                 + pack_exports.text(path.stem)
                  for path in self.sources.glob("*.mojo")}
-        # What belongs to a handwritten file, and follows from a table.
-        if "elementwise" in texts:
-            texts["elementwise"] += _kernel_exports()
         if "scalars" in texts:
             texts["scalars"] += vector_operations.singles_text()
         if "vector" in texts:

@@ -28,13 +28,12 @@ from typing import NamedTuple
 import numpy as np
 
 from maxjax._max.host_step import HostStep
+from maxjax._max.mojo.abi import ALIGNMENT as ALIGNMENT
+from maxjax._max.mojo.abi import POINTER, SCALAR_OPCODES, SCALAR_WORDS, ScalarWords
 from maxjax._max.mojo.vector_operations import STEPS, own_operations, pairs, singles
 
 MACHINE = "scalar_machine"
-OPCODES = ("apply", "count", "jump", "if", "switch", "next", "put", "spread", "move", "reduce",
-           "call", "set", "load", "store", "point", "aim", "read", "write", "product", "assign",
-           "end")
-WORDS = 5               # of an instruction
+WORDS = SCALAR_WORDS    # of an instruction
 _VECTOR_BYTES = 128     # of the longest that an operation goes through at a time
 _NANOSECONDS = 1.5      # of an instruction
 _FAR = 16               # instructions between two that may be one
@@ -42,8 +41,6 @@ _MOST_TERMS = 16        # of an element of a product that is no call
 _MOST_PRODUCTS = 128    # in such a product
 _LEAST_VECTOR_BYTES = 16    # every processor's vectors have as many, or more
 _SCATTER = "scatter_rows_"
-ALIGNMENT = 64          # of the block of registers
-_END = OPCODES.index("end")
 
 Place = tuple[int, int]     # slot, byte offset
 LinkHost = Callable[[HostStep, Sequence[Place]], int]
@@ -349,15 +346,16 @@ class _Writer:
         self.keep = keep
         self.link = link
         self.long: list[tuple[int, int]] = []
-        self.short: list[tuple[int, ...]] = []
+        self.short: list[ScalarWords] = []
         self.integers: dict[int, int] = {}      # where calls have theirs
         self.landed = 0     # the last position that a jump leads to
 
-    def put(self, opcode: str, t: int = 0, a: int = 0, b: int = 0, c: int = 0, n: int = 0,
-            word: int = 0, last: tuple[int, int] = (0, 0), pointer: int = 0, own: int = 0) -> int:
+    def put(self, opcode: str | int, t: int = 0, a: int = 0, b: int = 0, c: int = 0, n: int = 0,
+            word: int = 0, last: tuple[int, int] = (0, 0), pointer: int = 0) -> int:
         """Returns its position."""
         self.long.append((word, pointer))
-        self.short.append((t, a, b, c, n, OPCODES.index(opcode) + own, *last))
+        number = SCALAR_OPCODES.index(opcode) if isinstance(opcode, str) else opcode
+        self.short.append(ScalarWords(t, a, b, c, n, number, *last))
         return len(self.short) - 1
 
     @property
@@ -373,36 +371,38 @@ class _Writer:
         Args:
           size: of an element of the target, in bytes.
         """
-        places = [x.offset for x in sources]
+        places, one = [x.offset for x in sources], len(SCALAR_OPCODES) + number
         if self.short and self.landed != len(self.short):
-            t, *before, count, opcode, steps, _ = self.short[-1]
-            one = _END + 1 + number
+            before = self.short[-1]
+            count = before.number
             # How far the operands are from those of the first element.
-            moved = [place - first for place, first in zip(places, before, strict=False)]
+            moved = [place - first for place, first in zip(
+                places, (before.a, before.b, before.c), strict=False)]
             wanted = sum(bit for bit, by in zip(STEPS, moved, strict=False) if by)
-            if opcode == (one if count == 1 else one + own_operations()) \
-                    and target == t + count * size and (count == 1 or steps == wanted) and all(
+            if before.opcode == (one if count == 1 else one + own_operations()) \
+                    and target == before.target + count * size \
+                    and (count == 1 or before.first == wanted) and all(
                         by in (0, count * x.dtype.itemsize)
                         for by, x in zip(moved, sources, strict=True)):
-                self.short[-1] = (t, *before, count + 1, one + own_operations(), wanted, 0)
+                self.short[-1] = before._replace(
+                    number=count + 1, opcode=one + own_operations(), first=wanted, second=0)
                 return
         a, b, c = (*places, 0, 0)[:3]
-        self.put("end", target, a, b, c, 1, own=1 + number)
+        self.put(one, target, a, b, c, 1)
 
     def land(self, position: int) -> None:
         """The jump at a position leads here."""
-        t, a, b, c, _, *rest = self.short[position]
-        self.short[position] = (t, a, b, c, self.here, *rest)
+        self.short[position] = self.short[position]._replace(number=self.here)
 
     def finished(self) -> list[int]:
         numbers = np.zeros((len(self.short), WORDS), np.int64)
-        numbers.view(np.int32)[:, 2:] = self.short
+        numbers.view(np.int32)[:, -len(ScalarWords._fields):] = self.short
         words = numbers.ravel().tolist()
         # As they are: in a library an address is an object that names what it is of.
         for position, (word, pointer) in enumerate(self.long):
             words[WORDS * position] = word
             if pointer:
-                words[WORDS * position + 4] = pointer
+                words[WORDS * position + POINTER] = pointer
         return words
 
     def calls(self, calls: list[Instruction]) -> None:

@@ -4,6 +4,9 @@ What a call does is in a table of int64 words, which `maxjax/_distributed/native
 describes. As in `maxjax/_distributed/group.py` it begins with a message from each process to each,
 which says what it is about to do and holds a small value. Python is called where it is not to be
 done here, where processes differ, and now and then while it waits.
+
+The words, kinds (one that neither adds nor permutes gathers), dtypes, what Python is told and where
+parts of a message are: `abi.py` writes these constants behind this text.
 """
 from std.ffi import external_call
 from std.memory import unsafe_memcpy
@@ -18,54 +21,6 @@ comptime Reduce = def (Bytes, Bytes, Int, Int, Int, Int, Bytes) abi("C") thin ->
 comptime Gather = def (Bytes, Int, Int, Bytes, Int, Int, Int, Bytes) abi("C") thin -> Int32
 comptime Test = def (Int, Bytes, Bytes, Bytes) abi("C") thin -> Int32
 
-# The words.
-comptime READY = 0
-comptime BLOCKED = 1
-comptime CALLS = 2
-comptime IN_PYTHON = 3
-comptime ATTEND = 4
-comptime EVENT = 5
-comptime NANOSECONDS = 6
-comptime COMM = 7
-comptime BYTE_TYPE = 8
-comptime ELEMENT_TYPE = 9
-comptime SUM = 10
-comptime ISEND = 11
-comptime IRECV = 12
-comptime TESTALL = 13
-comptime START = 14
-comptime SIZE = 15
-comptime RANK = 16
-comptime MESSAGE = 17
-comptime MESSAGES = 18
-comptime REQUESTS = 19
-comptime REQUEST_BYTES = 20
-comptime STATUSES = 21
-comptime FLAG = 22
-comptime NBYTES = 23
-comptime BLOCK_BYTES = 24
-comptime COUNT = 25
-comptime KIND = 26
-comptime DTYPE = 27
-comptime IS_SMALL = 28
-comptime TARGET = 29
-comptime SOURCE = 30
-
-# Kinds; one that neither adds nor permutes gathers.
-comptime SUMS = 1
-comptime SCATTERED_SUM = 2
-comptime TRANSPOSE = 3
-comptime PERMUTATION = 4
-
-# What Python is told.
-comptime WAITS = 1
-comptime DIFFERS = 2
-comptime FAILS = 3
-
-comptime MESSAGE_BYTES = 1024
-comptime COMPARED_BYTES = 24
-comptime CALLS_AT = 16
-comptime VALUE_AT = 256
 comptime SPINS = 100
 comptime YIELDS = 5000
 comptime PERMUTATION_TAG = 1
@@ -128,9 +83,9 @@ def combine(words: Args, result: Bytes):
     var block = integer(words, BLOCK_BYTES)
     # Where in a value this process's part begins.
     var begin = 0
-    if kind == SCATTERED_SUM or kind == TRANSPOSE:
+    if kind == KIND_SCATTERED_SUM or kind == KIND_TRANSPOSE:
         begin = integer(words, RANK) * block
-    if kind != SUMS and kind != SCATTERED_SUM:
+    if kind != KIND_SUM and kind != KIND_SCATTERED_SUM:
         for process in range(integer(words, SIZE)):
             var there = pointer(words, MESSAGES).unsafe_offset(process * MESSAGE_BYTES)
             unsafe_memcpy(
@@ -140,15 +95,15 @@ def combine(words: Args, result: Bytes):
             )
         return
     var dtype = integer(words, DTYPE)
-    if dtype == 0:
+    if dtype == OF_FLOAT32:
         add_up[DType.float32](words, result, begin)
-    elif dtype == 1:
+    elif dtype == OF_FLOAT64:
         add_up[DType.float64](words, result, begin)
-    elif dtype == 2:
+    elif dtype == OF_INT32:
         add_up[DType.int32](words, result, begin)
-    elif dtype == 3:
+    elif dtype == OF_INT64:
         add_up[DType.int64](words, result, begin)
-    elif dtype == 4:
+    elif dtype == OF_UINT32:
         add_up[DType.uint32](words, result, begin)
     else:
         add_up[DType.uint64](words, result, begin)
@@ -233,7 +188,7 @@ def starts(slots: Slots, words: Args, value: Bytes, result: Bytes) -> Int:
     var kind = integer(words, KIND)
     var comm = integer(words, COMM)
     var failed: Int32
-    if kind == SUMS or kind == SCATTERED_SUM:
+    if kind == KIND_SUM or kind == KIND_SCATTERED_SUM:
         failed = words.unsafe_offset(START).unsafe_bitcast[Reduce]()[](
             value, result, integer(words, COUNT), integer(words, ELEMENT_TYPE),
             integer(words, SUM), comm, pointer(words, REQUESTS),
@@ -267,7 +222,7 @@ def mpi_collective(slots: Slots, args: Args) abi("C"):
         combine(words, result)
         return
     var count: Int
-    if integer(words, KIND) == PERMUTATION:
+    if integer(words, KIND) == KIND_PERMUTATION:
         count = starts_permutation(slots, words, value, result)
     else:
         count = starts(slots, words, value, result)

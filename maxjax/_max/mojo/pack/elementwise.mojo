@@ -1,8 +1,10 @@
 """Elementwise functions that NumPy has no vector code for, of arrays without gaps.
 
-`<name>_float32`: x, out | count, threads; of two operands: x, y, out | count, threads; of the
-kernels that primitives offer, these exports are added (`pack_library.py`)
-`spacing_float32` hypot logaddexp logaddexp2 are those of `jax.numpy`;
+`map_blocks`: x, y, out | count, bytes of an element, bytes of an element's operands and result,
+function, threads; the function is one of the vector machine's, which may leave y alone: it computes
+parts of the arrays
+`spacing_float32`: x, out | count, threads
+`hypot_float32` logaddexp logaddexp2: x, y, out | count, threads
 `frexp_float32`: x, mantissa, exponent (int32) | count, threads
 `isclose_float32`: x, y, relative (1), absolute (1), out (bytes) | count, threads
 `reduce_precision_float32`: x, out | exponent_bits, mantissa_bits, count, threads
@@ -48,8 +50,7 @@ struct Range[Op: ElementwiseUnaryOp, dtype: DType](Tasks):
 
 
 @always_inline
-def apply[Op: ElementwiseUnaryOp](slots: Slots, args: Args):
-    comptime dtype = DType.float32
+def apply[Op: ElementwiseUnaryOp, dtype: DType](slots: Slots, args: Args):
     var count = integer(args, 4)
     var tasks = task_count(count, 8 * count, integer(args, 5))
     spread(
@@ -87,9 +88,7 @@ struct PairedRange[Op: ElementwiseBinaryOp, dtype: DType](Tasks):
 
 
 @always_inline
-def apply_to_pairs[
-    Op: ElementwiseBinaryOp, dtype: DType = DType.float32
-](slots: Slots, args: Args):
+def apply_to_pairs[Op: ElementwiseBinaryOp, dtype: DType](slots: Slots, args: Args):
     var count = integer(args, 6)
     var tasks = task_count(count, 12 * count, integer(args, 7))
     spread(
@@ -97,6 +96,53 @@ def apply_to_pairs[
             held(operand[dtype](slots, args, 0)),
             held(operand[dtype](slots, args, 1)),
             held(operand[dtype](slots, args, 2)),
+            count,
+            tasks,
+        ),
+        tasks,
+    )
+
+
+comptime Bytes = Pointer[UInt8, MutAnyOrigin]
+# Result, operands, how many elements.
+comptime Block = def (Bytes, Bytes, Bytes, Bytes, Int) abi("C") thin -> None
+
+
+@fieldwise_init
+struct Blocks(Tasks):
+    """The tasks of map_blocks."""
+
+    var x: Held[DType.uint8]
+    var y: Held[DType.uint8]
+    var result: Held[DType.uint8]
+    var function: Block
+    var size: Int
+    var count: Int
+    var tasks: Int
+
+    def run(self, task: Int):
+        var begin = chunk_begin(task, self.tasks, self.count)
+        var y = self.y.unsafe_offset(self.size * begin).as_unsafe_any_origin()
+        self.function(
+            self.result.unsafe_offset(self.size * begin).as_unsafe_any_origin(),
+            self.x.unsafe_offset(self.size * begin).as_unsafe_any_origin(),
+            y,
+            y,
+            chunk_begin(task + 1, self.tasks, self.count) - begin,
+        )
+
+
+@export("map_blocks")
+def map_blocks(slots: Slots, args: Args) abi("C"):
+    var count = integer(args, 6)
+    var tasks = task_count(count, count * integer(args, 8), integer(args, 10))
+    spread(
+        Blocks(
+            held(operand[DType.uint8](slots, args, 0)),
+            held(operand[DType.uint8](slots, args, 1)),
+            held(operand[DType.uint8](slots, args, 2)),
+            args.unsafe_offset(9).unsafe_bitcast[Block]()[],
+            integer(args, 7),
             count,
             tasks,
         ),
@@ -503,53 +549,3 @@ def frexp_float32(slots: Slots, args: Args) abi("C"):
         ),
         tasks,
     )
-
-
-@export("spacing_float32")
-def spacing_float32(slots: Slots, args: Args) abi("C"):
-    apply[Spacing](slots, args)
-
-
-@export("hypot_float32")
-def hypot_float32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[Hypot](slots, args)
-
-
-@export("logaddexp_float32")
-def logaddexp_float32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[Logaddexp](slots, args)
-
-
-@export("logaddexp2_float32")
-def logaddexp2_float32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[Logaddexp2](slots, args)
-
-
-@export("select_8")
-def select_8(slots: Slots, args: Args) abi("C"):
-    select[DType.uint8](slots, args)
-
-
-@export("select_16")
-def select_16(slots: Slots, args: Args) abi("C"):
-    select[DType.uint16](slots, args)
-
-
-@export("select_32")
-def select_32(slots: Slots, args: Args) abi("C"):
-    select[DType.uint32](slots, args)
-
-
-@export("select_64")
-def select_64(slots: Slots, args: Args) abi("C"):
-    select[DType.uint64](slots, args)
-
-
-@export("integer_power_int32")
-def integer_power_int32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[IntegerPower, DType.int32](slots, args)
-
-
-@export("integer_power_uint32")
-def integer_power_uint32(slots: Slots, args: Args) abi("C"):
-    apply_to_pairs[IntegerPower, DType.uint32](slots, args)

@@ -11,6 +11,9 @@ order of the passes (Stockham's, which need no permutation); where a length has 
 factor, those of a chirp length, with which its transform is a convolution (Bluestein). An inverse
 transform is the forward one of what has its real and imaginary parts exchanged.
 
+`kind` is how lines lie in `x` and in `out`, one of `Kind` of `maxjax/_primitives/fourier.py`, whose
+members `abi.py` writes behind this text.
+
 `table` has what `maxjax/_primitives/fourier.py` writes: the scale of results; for each pass the
 roots of unity that its results are multiplied by, those of factor r in r - 1 pairs of lines, and
 behind them r cosines and r sines if r is no factor with a butterfly of its own; the roots for lines
@@ -32,13 +35,6 @@ from kernels.fourier import (
     transpose,
 )
 from kernels.reduction import Held, held
-
-# How lines lie in `x` and in `out`.
-comptime COMPLEX = 0
-comptime FROM_REAL = 1  # an even number of real ones, to half of the spectrum and one more
-comptime FROM_ODD_REAL = 2
-comptime TO_REAL = 3
-comptime TO_ODD_REAL = 4
 
 
 @fieldwise_init
@@ -337,13 +333,3 @@ def transform[dtype: DType](slots: Slots, args: Args):
         ),
         tasks,
     )
-
-
-@export
-def fourier_float32(slots: Slots, args: Args) abi("C"):
-    transform[DType.float32](slots, args)
-
-
-@export
-def fourier_float64(slots: Slots, args: Args) abi("C"):
-    transform[DType.float64](slots, args)

@@ -5,12 +5,14 @@ All values are registers, in one block of memory; an instruction is a call of a 
 vector machine has, or a jump. So a step of a loop costs its operations, a nanosecond or two each.
 
 `scalar_machine`: the places of operands, of which the first is the block; then the number of a slot
-and the address of the code, which `small_loops.py` writes and describes. The slot is set to where
-the registers begin, for functions of the pack that are called on them.
+and the address of the code, which `scalar_code.py` writes and describes. The slot is set to where
+the registers begin, for functions of the pack that are called on them. Opcodes and the positions of
+an instruction's words are in `abi.py`, which writes these constants behind this text.
 """
 from std.math import trunc
 from std.memory import unsafe_memcpy
 
+from kernels.abi import PLACE, TAPE_INTEGERS, TAPE_WORDS
 from kernels.arithmetic import *
 from kernels.calling import Args, Slots, address, integer
 from kernels.comparison import *
@@ -27,35 +29,9 @@ comptime Operation = def (Bytes, Bytes, Bytes, Bytes, Int) abi("C") thin -> None
 comptime Reduction = def (Bytes, Bytes, Int, Int, Int) abi("C") thin -> None
 comptime Kernel = def (Slots, Args) abi("C") thin -> None
 
-comptime APPLY = 0
-comptime COUNT = 1
-comptime JUMP = 2
-comptime IF = 3
-comptime SWITCH = 4
-comptime NEXT = 5
-comptime PUT = 6
-comptime SPREAD = 7
-comptime MOVE = 8
-comptime REDUCE = 9
-comptime CALL = 10
-comptime SET = 11
-comptime LOAD = 12
-comptime STORE = 13
-comptime POINT = 14
-comptime AIM = 15
-comptime READ = 16
-comptime WRITE = 17
-comptime PRODUCT = 18
-comptime ASSIGN = 19
-comptime END = 20
-# From here on the machine's own operations, which follow from a table: of one element
-# (`compute_one`), then as many of a few elements, one after the other (`compute_few`).
-comptime ONE = 21
+# From opcode `ONE` on there are the machine's own operations, which follow from a table: of one
+# element (`compute_one`), then as many of a few elements, one after the other (`compute_few`).
 comptime FEW = ONE + OPERATIONS
-
-# An instruction: a long word, then shorter ones.
-comptime WORDS = 5
-comptime ALIGNMENT = 64
 
 
 @always_inline
@@ -97,8 +73,8 @@ def copy_one(target: Bytes, source: Bytes, size: Int):
 @always_inline
 def row_number(x: Words, block: Bytes) -> Int:
     """The index of a row that an instruction names, of 4 or 8 bytes."""
-    var index = block.unsafe_offset(short(x, 4))
-    if short(x, 5) == 4:
+    var index = block.unsafe_offset(short(x, B))
+    if short(x, C) == 4:
         return Int(index.unsafe_bitcast[Int32]()[])
     return Int(index.unsafe_bitcast[Int64]()[])
 
@@ -106,8 +82,8 @@ def row_number(x: Words, block: Bytes) -> Int:
 @always_inline
 def row(x: Words, block: Bytes, number: Int) -> Bytes:
     """Where a row of a large array begins."""
-    return pointer(block.unsafe_offset(short(x, 3)))[].unsafe_offset(
-        short(x, 8) + number * short(x, 6))
+    return pointer(block.unsafe_offset(short(x, A)))[].unsafe_offset(
+        short(x, FIRST) + number * short(x, NUMBER))
 
 
 @always_inline
@@ -180,130 +156,134 @@ def product[dtype: DType](target: Bytes, a: Bytes, b: Bytes, numbers: Args):
 
 @export("scalar_machine")
 def scalar_machine(slots: Slots, args: Args) abi("C"):
-    var count = integer(args, -1)
+    var count = integer(args, TAPE_INTEGERS - TAPE_WORDS)
     var code = args.unsafe_offset(count - 1).unsafe_bitcast[Words]()[]
     var block = address(slots, args, 0)
     block = block.unsafe_offset(-Int(block) & (ALIGNMENT - 1))
     slots.unsafe_offset(integer(args, count - 2))[] = block
     var x = code
     while True:
-        var kind = short(x, 7)
+        var kind = short(x, OPCODE)
         if kind >= FEW:
             compute_few(
                 kind - FEW,
-                block.unsafe_offset(short(x, 2)),
-                block.unsafe_offset(short(x, 3)),
-                block.unsafe_offset(short(x, 4)),
-                block.unsafe_offset(short(x, 5)),
-                short(x, 6),
-                short(x, 8),
+                block.unsafe_offset(short(x, TARGET)),
+                block.unsafe_offset(short(x, A)),
+                block.unsafe_offset(short(x, B)),
+                block.unsafe_offset(short(x, C)),
+                short(x, NUMBER),
+                short(x, FIRST),
             )
         elif kind >= ONE:
             compute_one(
                 kind - ONE,
-                block.unsafe_offset(short(x, 2)),
-                block.unsafe_offset(short(x, 3)),
-                block.unsafe_offset(short(x, 4)),
-                block.unsafe_offset(short(x, 5)),
+                block.unsafe_offset(short(x, TARGET)),
+                block.unsafe_offset(short(x, A)),
+                block.unsafe_offset(short(x, B)),
+                block.unsafe_offset(short(x, C)),
             )
         elif kind == APPLY:
             x.unsafe_bitcast[Operation]()[](
-                block.unsafe_offset(short(x, 2)),
-                block.unsafe_offset(short(x, 3)),
-                block.unsafe_offset(short(x, 4)),
-                block.unsafe_offset(short(x, 5)),
-                short(x, 6),
+                block.unsafe_offset(short(x, TARGET)),
+                block.unsafe_offset(short(x, A)),
+                block.unsafe_offset(short(x, B)),
+                block.unsafe_offset(short(x, C)),
+                short(x, NUMBER),
             )
         elif kind == COUNT:
             # Another time, until the number of them is used up.
-            var left = long(block.unsafe_offset(short(x, 2)))
+            var left = long(block.unsafe_offset(short(x, TARGET)))
             left[] -= 1
             if left[] > 0:
-                x = code.unsafe_offset(WORDS * short(x, 6))
+                x = code.unsafe_offset(WORDS * short(x, NUMBER))
                 continue
         elif kind == JUMP:
-            x = code.unsafe_offset(WORDS * short(x, 6))
+            x = code.unsafe_offset(WORDS * short(x, NUMBER))
             continue
         elif kind == IF:
-            if block.unsafe_offset(short(x, 3))[] != 0:
-                x = code.unsafe_offset(WORDS * short(x, 6))
+            if block.unsafe_offset(short(x, A))[] != 0:
+                x = code.unsafe_offset(WORDS * short(x, NUMBER))
                 continue
         elif kind == SWITCH:
             # The jumps that follow are the branches'.
-            var index = Int(block.unsafe_offset(short(x, 3)).unsafe_bitcast[Int32]()[])
-            x = x.unsafe_offset(WORDS * max(0, min(index, short(x, 6) - 1)))
+            var index = Int(block.unsafe_offset(short(x, A)).unsafe_bitcast[Int32]()[])
+            x = x.unsafe_offset(WORDS * max(0, min(index, short(x, NUMBER) - 1)))
         elif kind == NEXT:
-            var cell = pointer(block.unsafe_offset(short(x, 3)))
-            copy_one(block.unsafe_offset(short(x, 2)), cell[], short(x, 6))
-            cell[] = cell[].unsafe_offset(short(x, 5))
+            var cell = pointer(block.unsafe_offset(short(x, A)))
+            copy_one(block.unsafe_offset(short(x, TARGET)), cell[], short(x, NUMBER))
+            cell[] = cell[].unsafe_offset(short(x, C))
         elif kind == PUT:
-            var cell = pointer(block.unsafe_offset(short(x, 2)))
-            copy_one(cell[], block.unsafe_offset(short(x, 3)), short(x, 6))
-            cell[] = cell[].unsafe_offset(short(x, 5))
+            var cell = pointer(block.unsafe_offset(short(x, TARGET)))
+            copy_one(cell[], block.unsafe_offset(short(x, A)), short(x, NUMBER))
+            cell[] = cell[].unsafe_offset(short(x, C))
         elif kind == SPREAD:
-            spread(block.unsafe_offset(short(x, 2)), block.unsafe_offset(short(x, 3)),
-                   short(x, 4), short(x, 6))
+            spread(block.unsafe_offset(short(x, TARGET)), block.unsafe_offset(short(x, A)),
+                   short(x, B), short(x, NUMBER))
         elif kind == MOVE:
-            var target = block.unsafe_offset(short(x, 2))
-            var source = block.unsafe_offset(short(x, 3))
-            if short(x, 6) == 1:
-                copy_one(target, source, short(x, 4))
+            var target = block.unsafe_offset(short(x, TARGET))
+            var source = block.unsafe_offset(short(x, A))
+            if short(x, NUMBER) == 1:
+                copy_one(target, source, short(x, B))
             else:
-                move_line(target, short(x, 8), source, short(x, 9), short(x, 4), short(x, 6))
+                move_line(target, short(x, FIRST), source, short(x, SECOND), short(x, B),
+                          short(x, NUMBER))
         elif kind == REDUCE:
             x.unsafe_bitcast[Reduction]()[](
-                block.unsafe_offset(short(x, 2)), block.unsafe_offset(short(x, 3)),
-                short(x, 5), short(x, 6), 1)
+                block.unsafe_offset(short(x, TARGET)), block.unsafe_offset(short(x, A)),
+                short(x, C), short(x, NUMBER), 1)
         elif kind == CALL:
-            x.unsafe_bitcast[Kernel]()[](slots, x.unsafe_offset(4).unsafe_bitcast[Args]()[])
+            x.unsafe_bitcast[Kernel]()[](slots, x.unsafe_offset(POINTER).unsafe_bitcast[Args]()[])
             if is_stopped(slots):
                 return
         elif kind == SET:
-            long(block.unsafe_offset(short(x, 2)))[] = integer(x, 0)
+            long(block.unsafe_offset(short(x, TARGET)))[] = integer(x, 0)
         elif kind == LOAD:
-            copy_one(block.unsafe_offset(short(x, 2)), address(slots, args, short(x, 3)),
-                     short(x, 6))
+            copy_one(block.unsafe_offset(short(x, TARGET)), address(slots, args, short(x, A)),
+                     short(x, NUMBER))
         elif kind == STORE:
-            copy_one(address(slots, args, short(x, 2)), block.unsafe_offset(short(x, 3)),
-                     short(x, 6))
+            copy_one(address(slots, args, short(x, TARGET)), block.unsafe_offset(short(x, A)),
+                     short(x, NUMBER))
         elif kind == POINT:
-            pointer(block.unsafe_offset(short(x, 2)))[] = address(
-                slots, args, short(x, 3)
+            pointer(block.unsafe_offset(short(x, TARGET)))[] = address(
+                slots, args, short(x, A)
             ).unsafe_offset(integer(x, 0))
         elif kind == AIM:
-            pointer(block.unsafe_offset(short(x, 2)))[] = block.unsafe_offset(integer(x, 0))
+            pointer(block.unsafe_offset(short(x, TARGET)))[] = block.unsafe_offset(integer(x, 0))
         elif kind == READ:
             var number = max(0, min(row_number(x, block), integer(x, 0) - 1))
-            copy_one(block.unsafe_offset(short(x, 2)), row(x, block, number), short(x, 6))
+            copy_one(block.unsafe_offset(short(x, TARGET)), row(x, block, number),
+                     short(x, NUMBER))
         elif kind == WRITE:
             # What is out of bounds is left out.
             var number = row_number(x, block)
             if 0 <= number and number < integer(x, 0):
-                copy_one(row(x, block, number), block.unsafe_offset(short(x, 2)), short(x, 6))
+                copy_one(row(x, block, number), block.unsafe_offset(short(x, TARGET)),
+                         short(x, NUMBER))
         elif kind == PRODUCT:
-            var target = block.unsafe_offset(short(x, 2))
-            var a = block.unsafe_offset(short(x, 3))
-            var b = block.unsafe_offset(short(x, 4))
+            var target = block.unsafe_offset(short(x, TARGET))
+            var a = block.unsafe_offset(short(x, A))
+            var b = block.unsafe_offset(short(x, B))
             # Behind the places of operands and result.
-            var numbers = x.unsafe_offset(4).unsafe_bitcast[Args]()[].unsafe_offset(6)
-            if short(x, 5) == 4:
+            var numbers = x.unsafe_offset(POINTER).unsafe_bitcast[Args]()[].unsafe_offset(
+                3 * PLACE)
+            if short(x, C) == 4:
                 product[DType.float32](target, a, b, numbers)
             else:
                 product[DType.float64](target, a, b, numbers)
         elif kind == ASSIGN:
             # An array with one row written, unless that is out of bounds.
-            var target = block.unsafe_offset(short(x, 2))
-            if short(x, 2) != short(x, 3):
-                unsafe_memcpy(dest=target, src=block.unsafe_offset(short(x, 3)),
-                              count=short(x, 6))
-            var place = block.unsafe_offset(short(x, 4))
+            var target = block.unsafe_offset(short(x, TARGET))
+            if short(x, TARGET) != short(x, A):
+                unsafe_memcpy(dest=target, src=block.unsafe_offset(short(x, A)),
+                              count=short(x, NUMBER))
+            var place = block.unsafe_offset(short(x, B))
             var number = (
-                Int(place.unsafe_bitcast[Int32]()[]) if short(x, 9) == 4
+                Int(place.unsafe_bitcast[Int32]()[]) if short(x, SECOND) == 4
                 else Int(place.unsafe_bitcast[Int64]()[])
             )
             if 0 <= number and number < integer(x, 0):
-                copy_one(target.unsafe_offset(number * short(x, 8)),
-                         block.unsafe_offset(short(x, 5)), short(x, 8))
+                copy_one(target.unsafe_offset(number * short(x, FIRST)),
+                         block.unsafe_offset(short(x, C)), short(x, FIRST))
         elif kind == END:
             return
         x = x.unsafe_offset(WORDS)

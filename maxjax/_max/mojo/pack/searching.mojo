@@ -81,18 +81,3 @@ def search[dtype: DType](slots: Slots, args: Args):
         search[dtype, True](slots, args)
     else:
         search[dtype, False](slots, args)
-
-
-@export("searchsorted_float32")
-def searchsorted_float32(slots: Slots, args: Args) abi("C"):
-    search[DType.float32](slots, args)
-
-
-@export("searchsorted_float64")
-def searchsorted_float64(slots: Slots, args: Args) abi("C"):
-    search[DType.float64](slots, args)
-
-
-@export("searchsorted_int32")
-def searchsorted_int32(slots: Slots, args: Args) abi("C"):
-    search[DType.int32](slots, args)

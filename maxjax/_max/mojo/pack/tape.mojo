@@ -2,10 +2,12 @@
 
 A tape is a flat array of int64: for each call the address of the function, how many integers
 follow, and these integers. The functions of this file that control other calls are kernels too:
-they find the tapes they run by address, among their integers.
+they find the tapes they run by address, among their integers. Where these are is in `abi.py`, which
+writes such constants (`SCAN_TIMES`) behind this text.
 """
 from std.memory import unsafe_memcpy
 
+from kernels.abi import TAPE_INTEGERS, TAPE_WORDS
 from kernels.calling import Args, Slots, address, integer
 from kernels.crew import Tasks, Words, help_forever, prepare, spread
 from kernels.host import call_python, is_stopped
@@ -26,8 +28,8 @@ def run(slots: Slots, tape: Args, length: Int):
     var i = 0
     while i < length and not is_stopped(slots):
         var call = tape.unsafe_offset(i)
-        call.unsafe_bitcast[Kernel]()[](slots, call.unsafe_offset(2))
-        i += 2 + integer(call, 1)
+        call.unsafe_bitcast[Kernel]()[](slots, call.unsafe_offset(TAPE_WORDS))
+        i += TAPE_WORDS + integer(call, TAPE_INTEGERS)
 
 
 @always_inline
@@ -73,28 +75,28 @@ def run_program(objects: Args, count: Int, slots: Slots, tape: Args, length: Int
 def tape_scan(slots: Slots, args: Args) abi("C"):
     """Runs a body a number of times over slots that move.
 
-    Integers: count, reverse, counter slot or -1, number of moves, moves (slot, base slot, byte
+    Integers: how many, reverse, counter slot or -1, number of moves, moves (slot, base slot, byte
     offset, byte stride), number of exchanges, exchanges (slot, slot), body, its length.
     """
-    var count = integer(args, 0)
-    var reverse = integer(args, 1)
-    var counter = integer(args, 2)
-    var moves = args.unsafe_offset(4)
-    var n_moves = integer(args, 3)
-    var exchanges = moves.unsafe_offset(4 * n_moves + 1)
+    var times = integer(args, SCAN_TIMES)
+    var reverse = integer(args, SCAN_REVERSE)
+    var counter = integer(args, SCAN_COUNTER)
+    var moves = args.unsafe_offset(SCAN_WORDS)
+    var n_moves = integer(args, SCAN_MOVES)
+    var exchanges = moves.unsafe_offset(MOVE_WORDS * n_moves + 1)
     var n_exchanges = integer(exchanges, -1)
     var rest = exchanges.unsafe_offset(2 * n_exchanges)
     var body = nested(rest, 0)
     var length = integer(rest, 1)
-    for step in range(count):
+    for step in range(times):
         if is_stopped(slots):
             return
-        var i = count - 1 - step if reverse != 0 else step
+        var i = times - 1 - step if reverse != 0 else step
         for k in range(n_moves):
-            var move = moves.unsafe_offset(4 * k)
-            var base = slots.unsafe_offset(integer(move, 1))[]
-            slots.unsafe_offset(integer(move, 0))[] = base.unsafe_offset(
-                integer(move, 2) + i * integer(move, 3)
+            var move = moves.unsafe_offset(MOVE_WORDS * k)
+            var base = slots.unsafe_offset(integer(move, MOVE_BASE))[]
+            slots.unsafe_offset(integer(move, MOVE_SLOT))[] = base.unsafe_offset(
+                integer(move, MOVE_OFFSET) + i * integer(move, MOVE_STRIDE)
             )
         if counter >= 0:
             slots.unsafe_offset(counter)[].unsafe_bitcast[Int64]()[] = Int64(i)
@@ -109,16 +111,17 @@ def tape_while(slots: Slots, args: Args) abi("C"):
     Integers: condition, its length, body, its length, where the byte is (slot, byte offset),
     number of exchanges after each body, exchanges (slot, slot).
     """
-    var condition = nested(args, 0)
-    var condition_length = integer(args, 1)
-    var body = nested(args, 2)
-    var body_length = integer(args, 3)
+    var condition = nested(args, WHILE_CONDITION)
+    var condition_length = integer(args, WHILE_CONDITION + 1)
+    var body = nested(args, WHILE_BODY)
+    var body_length = integer(args, WHILE_BODY + 1)
+    var place = args.unsafe_offset(WHILE_SLOT)
     while True:
         run(slots, condition, condition_length)
-        if address(slots, args, 2)[] == 0 or is_stopped(slots):
+        if address(slots, place, 0)[] == 0 or is_stopped(slots):
             return
         run(slots, body, body_length)
-        exchange(slots, args.unsafe_offset(7), integer(args, 6))
+        exchange(slots, args.unsafe_offset(WHILE_WORDS), integer(args, WHILE_EXCHANGES))
 
 
 @export("tape_switch")
@@ -128,8 +131,10 @@ def tape_switch(slots: Slots, args: Args) abi("C"):
     Integers: where the int32 index is (slot, byte offset), number of tapes, tapes (tape, length).
     An index out of bounds means the nearest.
     """
-    var index = Int(address(slots, args, 0).unsafe_bitcast[Int32]()[])
-    var chosen = args.unsafe_offset(3 + 2 * max(0, min(index, integer(args, 2) - 1)))
+    var place = args.unsafe_offset(SWITCH_SLOT)
+    var index = Int(address(slots, place, 0).unsafe_bitcast[Int32]()[])
+    var number = max(0, min(index, integer(args, SWITCH_TAPES) - 1))
+    var chosen = args.unsafe_offset(SWITCH_WORDS + 2 * number)
     run(slots, nested(chosen, 0), integer(chosen, 1))
 
 

@@ -5,7 +5,8 @@ block of some hundred elements, so that all of them stay in the L2 cache; each i
 loop over a block, of a function that the pack has for each operation and dtype.
 
 `vector_machine`: a generated kernel's operands and integers (`layout.py`), then the address of the
-code, which `bytecode.py` writes and describes.
+code, which `bytecode.py` writes and describes. Kinds, opcodes, levels and the positions of a code's
+words are in `abi.py`, which writes these constants behind this text.
 
 A tile is what one pass over the code works on: `lines` times `width` elements. Lines are points of
 the group's space, or rows where those are reduced; short ones go together into a tile, all points of
@@ -18,6 +19,17 @@ copy, and what is between lines is computed for nothing.
 from std.collections import Array
 from std.ffi import external_call
 
+from kernels.abi import (
+    AT_LENGTH,
+    AT_PIECES,
+    AT_ROWS,
+    AT_STRIDES,
+    AT_THREADS,
+    MOST_DIMENSIONS,
+    PLACE,
+    TAPE_INTEGERS,
+    TAPE_WORDS,
+)
 from kernels.calling import Args, Slots, integer
 from kernels.copies import copy_lines
 from kernels.launching import launch
@@ -34,45 +46,11 @@ comptime Reduction = def (Bytes, Bytes, Int, Int, Int) abi("C") thin -> None
 # Result, first value, step, how many.
 comptime Ramp = def (Bytes, Int, Int, Int) abi("C") thin -> None
 
-# The words of a code's head, then of a phase and of an instruction.
-comptime KIND = 0
-comptime BLOCK = 1
-comptime REGISTERS = 2
-comptime REGISTER_BYTES = 3
-comptime OPERANDS = 4
-comptime PHASES = 5
-comptime CALL_LENGTH = 6
-comptime MEMORY = 7  # bytes of registers, their places, and two odometers
-comptime HEAD = 8
-comptime PHASE_WORDS = 3
-comptime INSTRUCTION_WORDS = 8
-
-comptime MAP = 0
-comptime ROWS = 1
-
-comptime APPLY = 0
-comptime LOAD = 1
-comptime STORE = 2
-comptime SPREAD = 3
-comptime RAMP = 4
-comptime REDUCE = 5
-comptime REDUCE_COLUMNS = 6
-comptime AIM = 7
-comptime VIEW = 8
-
-# How much of a tile an instruction is for: one element, one of each line, all of them.
-comptime ONCE = 0
-comptime LINE = 1
-comptime FULL = 2
-
-comptime MOST_DIMENSIONS = 16
 # Longer lines of a map are not put together in a tile: operands would have to be copied to registers
 # for that, and instructions take them where they are.
 comptime MOST_TOGETHER = 320
 # Lines may be further apart in registers than they are long by one part in so many.
 comptime LEAST_WIDE = 8
-# Registers of less are on the stack.
-comptime STACK_BYTES = 16384
 
 
 @always_inline
@@ -84,6 +62,12 @@ def word(words: Words, i: Int) -> Int:
 def words_at(words: Words, i: Int) -> Words:
     """The words whose address is word `i`."""
     return words.unsafe_offset(i).unsafe_bitcast[Words]()[]
+
+
+@always_inline
+def code_of(args: Words) -> Words:
+    """The code of a call, whose address is the last of its integers."""
+    return words_at(args, word(args, TAPE_INTEGERS - TAPE_WORDS) - 1)
 
 
 @always_inline
@@ -258,28 +242,29 @@ struct Machine:
     def __init__(out self, slots: Table, args: Words, memory: Bytes):
         self.slots = slots
         self.args = args
-        self.code = words_at(args, word(args, -1) - 1)
+        self.code = code_of(args)
         self.operands = word(self.code, OPERANDS)
         self.block = word(self.code, BLOCK)
         self.register_bytes = word(self.code, REGISTER_BYTES)
         self.instructions = self.code.unsafe_offset(
             HEAD + PHASE_WORDS * word(self.code, PHASES)
         )
-        self.strides = 2 * self.operands + 5
+        self.strides = PLACE * self.operands + AT_STRIDES
         var walk = args.unsafe_offset(self.strides + self.operands)
         var registers = word(self.code, REGISTERS)
-        var odometer = 8 * (MOST_DIMENSIONS + self.operands)
-        var head = (8 * registers + 2 * odometer + 63) // 64 * 64
         self.memory = memory
         self.registers = self.memory.unsafe_bitcast[Bytes]()
-        self.own = self.memory.unsafe_offset(head)
+        self.own = self.memory.unsafe_offset(word(self.code, REGISTERS_AT))
         for k in range(registers):
             self.registers.unsafe_offset(k)[] = self.own.unsafe_offset(k * self.register_bytes)
-        var place = self.memory.unsafe_offset(8 * registers)
+        # The odometers are between the registers' places and the registers.
+        var place = self.registers.unsafe_offset(registers).unsafe_bitcast[UInt8]()
         self.points = Odometer(walk, self.operands, place.unsafe_bitcast[Int64]())
         var behind = walk.unsafe_offset(1 + (1 + self.operands) * word(walk, 0))
         self.rows = Odometer(
-            behind, self.operands, place.unsafe_offset(odometer).unsafe_bitcast[Int64]()
+            behind,
+            self.operands,
+            place.unsafe_offset(word(self.code, ODOMETER_BYTES)).unsafe_bitcast[Int64](),
         )
         self.has_rows = False
         self.lines = 1
@@ -322,60 +307,60 @@ struct Machine:
         """Runs instructions over the present tile."""
         for number in range(begin, begin + length):
             var x = self.instructions.unsafe_offset(INSTRUCTION_WORDS * number)
-            var kind = word(x, 0)
-            var target = word(x, 1)
-            var level = word(x, 7)
+            var kind = word(x, OPCODE)
+            var target = word(x, TARGET)
+            var level = word(x, LEVEL)
             if kind == APPLY:
                 var count = self.lines
                 if level == FULL:
                     count = (count - 1) * self.pitch + self.width
                 elif level == ONCE:
                     count = 1
-                if word(x, 6) != 0:
+                if word(x, SIZE) != 0:
                     count = -count
-                x.unsafe_offset(5).unsafe_bitcast[Operation]()[](
+                x.unsafe_offset(FUNCTION).unsafe_bitcast[Operation]()[](
                     self.register(target),
-                    self.register(word(x, 2)),
-                    self.register(word(x, 3)),
-                    self.register(word(x, 4)),
+                    self.register(word(x, A)),
+                    self.register(word(x, B)),
+                    self.register(word(x, C)),
                     count,
                 )
             elif kind == LOAD:
-                self.load(target, word(x, 2), word(x, 6), level)
+                self.load(target, word(x, A), word(x, SIZE), level)
             elif kind == VIEW:
-                self.view(target, word(x, 2), word(x, 6))
+                self.view(target, word(x, A), word(x, SIZE))
             elif kind == STORE:
-                self.store(word(x, 2), target, word(x, 6), level)
+                self.store(word(x, A), target, word(x, SIZE), level)
             elif kind == SPREAD:
-                var size = word(x, 6)
+                var size = word(x, SIZE)
                 if level == ONCE:
-                    copy(size, self.register(target), 0, 1, self.register(word(x, 2)), 0, 0,
+                    copy(size, self.register(target), 0, 1, self.register(word(x, A)), 0, 0,
                          1, self.block)
                 else:
                     copy(size, self.register(target), self.pitch, 1,
-                         self.register(word(x, 2)), 1, 0, self.lines, self.width)
+                         self.register(word(x, A)), 1, 0, self.lines, self.width)
             elif kind == RAMP:
-                self.ramp(target, word(x, 2), x.unsafe_offset(5).unsafe_bitcast[Ramp]()[],
-                          word(x, 6), level)
+                self.ramp(target, word(x, A), x.unsafe_offset(FUNCTION).unsafe_bitcast[Ramp]()[],
+                          word(x, SIZE), level)
             elif kind == REDUCE:
-                x.unsafe_offset(5).unsafe_bitcast[Reduction]()[](
+                x.unsafe_offset(FUNCTION).unsafe_bitcast[Reduction]()[](
                     self.register(target),
-                    self.register(word(x, 2)),
+                    self.register(word(x, A)),
                     1 if self.joined else self.lines,
                     self.lines * self.width if self.joined else self.width,
                     Int(self.fresh),
                 )
             elif kind == REDUCE_COLUMNS:
-                x.unsafe_offset(5).unsafe_bitcast[Reduction]()[](
+                x.unsafe_offset(FUNCTION).unsafe_bitcast[Reduction]()[](
                     self.register(target),
-                    self.register(word(x, 2)),
+                    self.register(word(x, A)),
                     self.lines,
                     self.width,
                     Int(self.fresh),
                 )
             else:
                 # The next instruction writes where its result is wanted, if it can.
-                self.aim(target, self.place(word(x, 2), word(x, 6), target))
+                self.aim(target, self.place(word(x, A), word(x, SIZE), target))
 
     @always_inline
     def is_together(self, k: Int) -> Bool:
@@ -472,7 +457,7 @@ struct Machine:
 
     def ramp(self, target: Int, k: Int, fill: Ramp, size: Int, level: Int):
         """Values of an iota: its operand's places hold its first value."""
-        var start = word(self.args, 2 * k + 1)
+        var start = word(self.args, PLACE * k + 1)
         var step = word(self.args, self.strides + k)
         if level == ONCE:
             fill(self.register(target), start, 0, 1)
@@ -555,8 +540,8 @@ struct Machine:
         return pitch if apart > together + 1 and 2 * pitch <= self.block else n
 
     def run_map(mut self, begin: Int, end: Int):
-        var n = word(self.args, 2 * self.operands + 2)
-        var pieces = word(self.args, 2 * self.operands + 3)
+        var n = word(self.args, PLACE * self.operands + AT_LENGTH)
+        var pieces = word(self.args, PLACE * self.operands + AT_PIECES)
         var start = self.run_call()
         var pitch = self.pitch_of(n) if pieces == 1 else n
         var item = begin
@@ -567,9 +552,9 @@ struct Machine:
             if pieces == 1 and (n <= MOST_TOGETHER or pitch > n) and 2 * pitch <= self.block:
                 here = self.take_lines(pitch, end - item)
             self.lines = here
-            self.run(start, self.phase(0, 0))
+            self.run(start, self.phase(0, LINES))
             self.sweep(
-                start + self.phase(0, 0), self.phase(0, 1),
+                start + self.phase(0, LINES), self.phase(0, ELEMENTS),
                 part_begin(n, piece, pieces), part_begin(n, piece + 1, pieces),
                 pitch if here > 1 else 0,
             )
@@ -590,8 +575,8 @@ struct Machine:
             self.fresh = False
 
     def run_rows(mut self, begin: Int, end: Int):
-        var n = word(self.args, 2 * self.operands + 2)
-        var rows = word(self.args, 2 * self.operands + 4)
+        var n = word(self.args, PLACE * self.operands + AT_LENGTH)
+        var rows = word(self.args, PLACE * self.operands + AT_ROWS)
         var behind_call = self.run_call()
         var item = begin
         self.points.seat(begin)
@@ -605,9 +590,9 @@ struct Machine:
                 self.has_rows = False
                 self.joined = False
                 self.fresh = True
-                var first = self.phase(phase, 0)
-                var second = self.phase(phase, 1)
-                var third = self.phase(phase, 2)
+                var first = self.phase(phase, LINES)
+                var second = self.phase(phase, ELEMENTS)
+                var third = self.phase(phase, END)
                 if self.rows.rank == 0:
                     self.run(at, first)
                     self.sweep(at + first, second, 0, n)
@@ -638,9 +623,9 @@ struct Machine:
 
 
     def run_columns(mut self, begin: Int, end: Int):
-        var n = word(self.args, 2 * self.operands + 2)
-        var blocks = word(self.args, 2 * self.operands + 3)
-        var rows = word(self.args, 2 * self.operands + 4)
+        var n = word(self.args, PLACE * self.operands + AT_LENGTH)
+        var blocks = word(self.args, PLACE * self.operands + AT_PIECES)
+        var rows = word(self.args, PLACE * self.operands + AT_ROWS)
         var start = self.run_call()
         self.points.seat(begin // blocks)
         for item in range(begin, end):
@@ -653,19 +638,19 @@ struct Machine:
             var row = 0
             while row < rows:
                 self.lines = min(max(1, self.most_lines(self.width)), self.rows.left())
-                self.run(start, self.phase(0, 1))
+                self.run(start, self.phase(0, ELEMENTS))
                 self.fresh = False
                 row += self.lines
                 self.rows.advance(self.lines)
             self.lines = 1
             self.has_rows = False
-            self.run(start + self.phase(0, 1), self.phase(0, 2))
+            self.run(start + self.phase(0, ELEMENTS), self.phase(0, END))
             if item % blocks + 1 == blocks:
                 self.points.advance(1)
 
 
 def run_part(slots: Slots, args: Args, begin: Int, end: Int):
-    var code = words_at(held(args), integer(args, -1) - 1)
+    var code = code_of(held(args))
     var bytes = word(code, MEMORY)
     if bytes <= STACK_BYTES:
         var stack = Array[UInt64, STACK_BYTES // 8](uninitialized=True)
@@ -684,9 +669,9 @@ def run_in[
         held(args),
         memory.unsafe_origin_cast[MutUntrackedOrigin](),
     )
-    if word(machine.code, KIND) == MAP:
+    if word(machine.code, KIND) == OF_MAP:
         machine.run_map(begin, end)
-    elif word(machine.code, KIND) == ROWS:
+    elif word(machine.code, KIND) == OF_ROWS:
         machine.run_rows(begin, end)
     else:
         machine.run_columns(begin, end)
@@ -699,23 +684,25 @@ def run_scalars(slots: Table, args: Words, code: Words):
     var size = word(code, REGISTER_BYTES)
     var x = code.unsafe_offset(HEAD)
     for _ in range(word(code, CALL_LENGTH)):
-        var kind = word(x, 0)
-        var a = word(x, 2)
+        var kind = word(x, OPCODE)
+        var a = word(x, A)
         if kind == APPLY:
-            x.unsafe_offset(5).unsafe_bitcast[Operation]()[](
-                own.unsafe_offset(word(x, 1) * size),
+            x.unsafe_offset(FUNCTION).unsafe_bitcast[Operation]()[](
+                own.unsafe_offset(word(x, TARGET) * size),
                 own.unsafe_offset(a * size),
-                own.unsafe_offset(word(x, 3) * size),
-                own.unsafe_offset(word(x, 4) * size),
+                own.unsafe_offset(word(x, B) * size),
+                own.unsafe_offset(word(x, C) * size),
                 -1,
             )
         elif kind == LOAD:
-            copy_one(word(x, 6), own.unsafe_offset(word(x, 1) * size), place_of(slots, args, a))
+            copy_one(word(x, SIZE), own.unsafe_offset(word(x, TARGET) * size),
+                     place_of(slots, args, a))
         elif kind == STORE:
-            copy_one(word(x, 6), place_of(slots, args, word(x, 1)), own.unsafe_offset(a * size))
+            copy_one(word(x, SIZE), place_of(slots, args, word(x, TARGET)),
+                     own.unsafe_offset(a * size))
         else:
-            x.unsafe_offset(5).unsafe_bitcast[Ramp]()[](
-                own.unsafe_offset(word(x, 1) * size), word(args, 2 * a + 1), 0, 1
+            x.unsafe_offset(FUNCTION).unsafe_bitcast[Ramp]()[](
+                own.unsafe_offset(word(x, TARGET) * size), word(args, PLACE * a + 1), 0, 1
             )
         x = x.unsafe_offset(INSTRUCTION_WORDS)
 
@@ -723,7 +710,7 @@ def run_scalars(slots: Table, args: Words, code: Words):
 @always_inline
 def place_of(slots: Table, args: Words, k: Int) -> Bytes:
     """Where an operand begins in memory."""
-    return slots.unsafe_offset(word(args, 2 * k))[].unsafe_offset(word(args, 2 * k + 1))
+    return slots.unsafe_offset(word(args, PLACE * k))[].unsafe_offset(word(args, PLACE * k + 1))
 
 
 @always_inline
@@ -740,7 +727,7 @@ def copy_one(size: Int, target: Bytes, source: Bytes):
 
 @export("vector_machine")
 def vector_machine(slots: Slots, args: Args) abi("C"):
-    var code = words_at(held(args), integer(args, -1) - 1)
+    var code = code_of(held(args))
     if word(code, PHASES) == 0:
         run_scalars(
             slots.unsafe_bitcast[Bytes]().unsafe_origin_cast[MutUntrackedOrigin](),
@@ -748,4 +735,4 @@ def vector_machine(slots: Slots, args: Args) abi("C"):
             code,
         )
         return
-    launch(run_part, slots, args, 2 * word(code, OPERANDS))
+    launch(run_part, slots, args, PLACE * word(code, OPERANDS) + AT_THREADS)

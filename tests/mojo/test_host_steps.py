@@ -108,7 +108,8 @@ def native(function, *args):
 def test_gives_what_jax_gives(program, monkeypatch):
     monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
     results, plan = native(lambda x: program(maxjax, x), X)
-    assert plan.host_steps
+    # What is pure is not called for a result without elements, by JAX neither.
+    assert plan.host_steps or program is without_elements
     for ours, theirs in zip(results, jax.tree.leaves(jax.jit(
             lambda x: program(jax, x))(X)), strict=True):
         assert ours.dtype == theirs.dtype and ours.shape == theirs.shape

@@ -49,23 +49,3 @@ def test_quotients_and_remainders(dtype, monkeypatch):
         mojo_programs.check_all([item])
         monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
         mojo_programs.check_all([item])
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_quotients_by_powers_of_two(dtype):
-    """They are products, of the same bits: also of numbers that are subnormal, or become that."""
-    info = np.finfo(dtype)
-    x = np.concatenate([np.random.default_rng(0).normal(size=64).astype(dtype), np.array(
-        [0, -0.0, np.inf, -np.inf, np.nan, info.max, -info.tiny, info.tiny * 1.25,
-         info.smallest_subnormal, info.smallest_subnormal * 5], dtype)])
-
-    def quotients(x, one):
-        return [lax.div(x, maxjax.numpy.full(x.shape, by, dtype)) for by in (
-            2, -4, 0.5, 1024, 2.0 ** 90, 2.0 ** -90, 3)] + [one / maxjax.numpy.full(5, 8, dtype)]
-
-    with maxjax.enable_x64(True):
-        given = [x, x[0]]
-        program = Program(maxjax.make_jaxpr(quotients)(*given))
-        item = mojo_programs.Item("powers", program, [*program.consts, *given]).plan()
-        mojo_programs.build([item])
-        mojo_programs.check_all([item])

@@ -71,8 +71,6 @@ _MOST_WEIGHT_BYTES = 1 << 20
 _LEAST_WINDOW, _LEAST_LINES = 1024, 17
 # Elements next to one another that are read in a row although others come between the rows.
 _SHORT_RUN = 16
-# Of a power of two whose reciprocal is a normal number of any dtype.
-_MOST_EXPONENT = 100
 THREADS = -1 << 62      # a placeholder in a call's integers for the number of threads
 
 
@@ -155,11 +153,6 @@ class MojoContext(Lowering[Node]):
 
     # --- elementwise ---
     def apply(self, name: str, *xs: Node, dtype: Any = None) -> Node:
-        if name == "div":
-            factor = _exact_reciprocal(xs[1])
-            if factor is not None:
-                return self.apply("mul", xs[0], self._spread(self.constant(factor), xs[1].shape),
-                                  dtype=dtype)
         operands = tuple([self._gathered(x) if isinstance(x, View) else x
                           for x in self.aligned(xs)])
         return self.shared(Apply(
@@ -737,19 +730,6 @@ def _window_integers(whole: Sequence[int], part: Sequence[int]) -> tuple[int, ..
 
 def sizes(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(map(int, shape))
-
-
-def _exact_reciprocal(x: Node) -> np.ndarray | None:
-    """The reciprocal of one number that is a power of two: multiplied by it, anything becomes what
-    the quotient is, to the bit, and sooner."""
-    base = base_of(x)
-    if not isinstance(base, Constant) or base.size != 1 or x.dtype not in (np.float32, np.float64):
-        return None
-    value = base.value.reshape(())
-    fraction, exponent = np.frexp(value)
-    if abs(fraction) != 0.5 or abs(int(exponent)) > _MOST_EXPONENT:
-        return None
-    return np.asarray(1 / value, value.dtype)
 
 
 def _uniform(value: np.ndarray) -> bool:

@@ -113,9 +113,10 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     if x.dtype == dtypes.float4_e2m1fn:
         raise TypeError("frexp: float4_e2m1fn does not hold mantissas, such as 0.75 of 3; convert "
                         "the array to a wider dtype")
-    wide = convert_element_type(x, dtypes.float32) if x.dtype in _NARROW else x
-    mantissa, exponent = _frexp(wide)
-    mantissa = convert_element_type(mantissa, x.dtype, x.aval.weak_type)
+    is_narrow = x.dtype in _NARROW
+    mantissa, exponent = _frexp(convert_element_type(x, dtypes.float32) if is_narrow else x)
+    if is_narrow:
+        mantissa = convert_element_type(mantissa, x.dtype)
     # JAX's exponents lie whole on each device, wherever the mantissas lie.
     return mantissa, whole_along(exponent, range(exponent.ndim))
 

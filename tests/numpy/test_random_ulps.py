@@ -209,7 +209,8 @@ def pieces(name, seeds=SEEDS, shapes=SHAPES):
 @pytest.mark.parametrize("name", PIECES)
 def test_gamma_variates_put_together(name):
     for ours, true in pieces(name):
-        assert distance(name, ours, true.astype(np.float32)) <= 4
+        # NumPy's exponentials of float32 are up to 2.5 ulp from the truth where it has AVX-512.
+        assert distance(name, ours, true.astype(np.float32)) <= 6
 
 
 def test_orthogonal_is_as_near_to_the_truth_as_jax():

@@ -17,12 +17,16 @@ OPTIONS = {
     "xla_llvm_disable_expensive_passes": (True, False),
     "xla_cpu_parallel_codegen_split_count": (1, 32),
 }
+# Processors with AVX-512 compute in half precision, and contract otherwise: all do without it here,
+# so that JAX's results are the same on each.
+_SAME_EVERYWHERE = "--xla_cpu_max_isa=AVX2"
 BY_DEFAULT = {name: default for name, (_, default) in OPTIONS.items()}
 
 
 def flags(chosen: str) -> str:
     """XLA's flags, to be set before JAX is imported; those that the user chose stay as they are."""
     return " ".join([*chosen.split(), *(
+        [] if "xla_cpu_max_isa" in chosen else [_SAME_EVERYWHERE]), *(
         f"--{name}={str(quick).lower()}" for name, (quick, _) in OPTIONS.items()
         if name not in chosen)])
 

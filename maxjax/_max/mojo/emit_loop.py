@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from maxjax._base import dtypes
+from maxjax._max.mojo.abi import ALIGNMENT, SCALAR_WORDS
 from maxjax._max.mojo.emitter import (
     REDUCERS,
     expression,
@@ -25,8 +26,6 @@ from maxjax._max.mojo.emitter import (
 from maxjax._max.mojo.forms import Form
 from maxjax._max.mojo.loop_runs import MOST_VARIABLES, Run, elements_of, is_row, is_total
 from maxjax._max.mojo.scalar_code import (
-    ALIGNMENT,
-    WORDS,
     Choice,
     Instruction,
     Item,
@@ -483,9 +482,9 @@ class _Writer:
         elif _is_written_out(x):
             yield self.rows_of_product(x)
         else:
-            entry = WORDS * (1 + self.calls[id(x)])
+            entry = SCALAR_WORDS * (1 + self.calls[id(x)])
             yield (f"code.unsafe_offset({entry}).unsafe_bitcast[Function]()[](slots, "
-                   f"code.unsafe_offset({entry + WORDS - 1}).unsafe_bitcast[Args]()[])")
+                   f"code.unsafe_offset({entry + SCALAR_WORDS - 1}).unsafe_bitcast[Args]()[])")
             if x.host is not None:
                 yield "if is_stopped(slots):"
                 yield "    return"

@@ -28,12 +28,10 @@ from typing import NamedTuple
 import numpy as np
 
 from maxjax._max.host_step import HostStep
-from maxjax._max.mojo.abi import ALIGNMENT as ALIGNMENT
 from maxjax._max.mojo.abi import POINTER, SCALAR_OPCODES, SCALAR_WORDS, ScalarWords
 from maxjax._max.mojo.vector_operations import STEPS, own_operations, pairs, singles
 
 MACHINE = "scalar_machine"
-WORDS = SCALAR_WORDS    # of an instruction
 _VECTOR_BYTES = 128     # of the longest that an operation goes through at a time
 _NANOSECONDS = 1.5      # of an instruction
 _FAR = 16               # instructions between two that may be one
@@ -395,14 +393,14 @@ class _Writer:
         self.short[position] = self.short[position]._replace(number=self.here)
 
     def finished(self) -> list[int]:
-        numbers = np.zeros((len(self.short), WORDS), np.int64)
+        numbers = np.zeros((len(self.short), SCALAR_WORDS), np.int64)
         numbers.view(np.int32)[:, -len(ScalarWords._fields):] = self.short
         words = numbers.ravel().tolist()
         # As they are: in a library an address is an object that names what it is of.
         for position, (word, pointer) in enumerate(self.long):
-            words[WORDS * position] = word
+            words[SCALAR_WORDS * position] = word
             if pointer:
-                words[WORDS * position + POINTER] = pointer
+                words[SCALAR_WORDS * position + POINTER] = pointer
         return words
 
     def calls(self, calls: list[Instruction]) -> None:

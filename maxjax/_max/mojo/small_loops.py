@@ -22,6 +22,7 @@ from maxjax._base import dtypes
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, Role, Structure
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._max.host_step import HostStep
+from maxjax._max.mojo.abi import ALIGNMENT
 from maxjax._max.mojo.bodies import lower_body
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.loop_copies import without_copies, without_unread
@@ -58,7 +59,6 @@ from maxjax._max.mojo.nodes import (
 )
 from maxjax._max.mojo.pack_integers import matmul_integers, merged
 from maxjax._max.mojo.scalar_code import (
-    ALIGNMENT,
     Choice,
     Instruction,
     Item,

@@ -195,7 +195,9 @@ class Tiering(program_module.Tiering):
         backend = self.backend_of(program)
         if program.heat < backend.DISPATCH_NANOSECONDS * program.interpreted_calls:
             program.state = "light"
-            program.reason = "the interpreter takes less time than the dispatch of a MAX program"
+            light = "the interpreter takes less time than the dispatch of a MAX program"
+            # Where it had turned from another backend, that one's reason as well.
+            program.reason = f"{program.reason}; {light}" if program.reason else light
             return
         if self.prepare(program) and self._is_hot(program):
             self.submit(program, priority=float(program.heat))

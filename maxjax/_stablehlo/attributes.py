@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._stablehlo.lexer import Lexer
 from maxjax._stablehlo.literals import dtype_of, from_bytes, read_dense, read_type, read_types
+from maxjax._stablehlo.placements import read_mesh, read_names, read_placements
 from maxjax._stablehlo.program import DEEPEST, Dense, Opaque, Symbol, Tensor
 
 
@@ -219,6 +220,22 @@ class Attributes:
                 value = words.name()
                 words.expect(">")
                 return value
+            case "sdy.mesh":
+                return read_mesh(words)
+            case "sdy.sharding_per_value":
+                words.next()
+                placements = read_placements(words)
+                words.expect(">")
+                return placements
+            case "sdy" if words.text.startswith("<manual_axes", words.peek().start):
+                words.next()
+                words.expect("manual_axes")
+                names = read_names(words)
+                words.expect(">")
+                return names
+            case "stablehlo.replica_group_mesh_axes" | "stablehlo.axis_ref":
+                words.next()
+                return self.record(">")
             case "stablehlo.gather" | "stablehlo.scatter" | "stablehlo.dot" | (
                     "stablehlo.dot_algorithm"):
                 words.next()

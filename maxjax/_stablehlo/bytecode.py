@@ -11,6 +11,7 @@ from maxjax._stablehlo.program import (
     DEEPEST,
     Block,
     Function,
+    Mesh,
     Module,
     Operation,
     Type,
@@ -26,6 +27,7 @@ _VERSION_OF_DIALECT, _PROPERTIES = 7, 8
 _KNOWN = range(9)
 # Operations whose results are their operands: on types, and on where values lie.
 _SAME = (("builtin", "unrealized_conversion_cast"), ("sdy", "sharding_constraint"))
+_SHARDED = (("sdy", "manual_computation"), ("sdy", "return"))
 # What an operation has.
 _ATTRIBUTES, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USES, _HAS_PROPERTIES = (
     1 << bit for bit in range(7))
@@ -71,6 +73,7 @@ class _File:
         self.names = self._names()
         self.entries = vhlo.Entries(self.strings, *self._offsets())
         self.stored = self._stored()
+        self.meshes: dict[str, Mesh] = {}
         self.depth = 0
 
     def section(self, kind: int) -> Bytes:
@@ -169,7 +172,7 @@ class _File:
             place = words.number()
             if place >= len(self.stored):
                 raise words.error(f"there are no properties {place}")
-            if name.dialect == "vhlo":
+            if name.dialect in ("vhlo", "sdy"):
                 stored = self.stored[place]
                 stored.position = 0
                 values = []
@@ -188,8 +191,11 @@ class _File:
     def _top_level(self, words: Bytes) -> Module | Function | None:
         self.depth += 1
         name, mask, where, attributes = self._head(words)
-        if name == ("sdy", "mesh"):      # where values lie changes no result
+        if name == ("sdy", "mesh"):
             self.depth -= 1
+            mesh, symbol = attributes.get("mesh"), attributes.get("sym_name")
+            if isinstance(mesh, Mesh) and isinstance(symbol, str):
+                self.meshes[symbol] = mesh
             return None
         if mask & ~(_ATTRIBUTES | _REGIONS | _HAS_PROPERTIES):
             raise Unreadable(where, f"the operation {name.name} among functions")
@@ -214,7 +220,7 @@ class _File:
             raise words.error("a module of several blocks")
         if words.number():
             raise words.error("values of a module")
-        module = Module({})
+        module = Module({}, meshes=self.meshes)
         for function in self._block(words, [], ()):
             if function is None:
                 continue
@@ -311,8 +317,9 @@ class _File:
                 regions.append(self._region(inside, around, where))
         if name in _SAME and len(results) == len(operands) and not regions:
             return None, operands
-        if name.dialect != "vhlo":
+        if name.dialect != "vhlo" and name not in _SHARDED:
             raise Unreadable(where, f"the operation {name.dialect}.{name.name} is not supported")
         made = [Value(self.entries.type(words, number)) for number in results]
-        return Operation(vhlo.name_of(name.name), operands, made, vhlo.attributes_of(
+        bare = f"sdy.{name.name}" if name in _SHARDED else vhlo.name_of(name.name)
+        return Operation(bare, operands, made, vhlo.attributes_of(
             name.name, attributes, where), regions, where), made

@@ -9,10 +9,12 @@ from maxjax._stablehlo import pretty
 from maxjax._stablehlo.attributes import Attributes
 from maxjax._stablehlo.lexer import Lexer
 from maxjax._stablehlo.literals import read_type, read_types
+from maxjax._stablehlo.placements import read_mesh
 from maxjax._stablehlo.program import (
     DEEPEST,
     Block,
     Function,
+    Mesh,
     Module,
     Operation,
     Type,
@@ -130,7 +132,7 @@ class Parser:
         elif words.take("func.func"):
             function = self._pretty_function(where)
         elif words.peek().kind == "name" and words.peek().text.startswith("sdy."):
-            self._skip_mesh()
+            self._mesh()
             return
         else:
             raise words.error(f"{words.shown()} where a function is expected")
@@ -140,15 +142,19 @@ class Parser:
             raise Unreadable(where, f"a second function {function.name}")
         self.found.functions[function.name] = function
 
-    def _skip_mesh(self) -> None:
-        """``sdy.mesh @mesh = <[...]>``: where values lie changes no result."""
+    def _mesh(self) -> None:
+        """``sdy.mesh @mesh = <["x"=2]>``."""
         words = self.words
         words.next()
-        words.symbol()
+        name = words.symbol()
         words.expect("=")
-        words.skip_balanced()
+        self._add_mesh(name, read_mesh(words))
         self.attributes.optional_record()
         self._skip_location()
+
+    def _add_mesh(self, name: Any, mesh: Any) -> None:
+        if isinstance(name, str) and isinstance(mesh, Mesh):
+            self.found.meshes[name] = mesh
 
     def _generic_function(self) -> Function | None:
         words = self.words
@@ -156,7 +162,8 @@ class Parser:
         name = words.string()
         if name.startswith("sdy."):
             words.skip_balanced()
-            self.found_attributes()
+            record = self.found_attributes()
+            self._add_mesh(record.get("sym_name"), record.get("mesh"))
             self.attributes.optional_record()
             words.expect(":")
             read_types(words)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._stablehlo.literals import read_dense, read_type, read_types
+from maxjax._stablehlo.placements import read_names, read_placements
 from maxjax._stablehlo.program import (
     Block,
     Dense,
@@ -400,11 +401,35 @@ def _sharding(parser: Parser, name: str, parts: Parts, where: str) -> None:
     _record(parser, parts)
 
 
+def _manual_computation(parser: Parser, name: str, parts: Parts, where: str) -> None:
+    """``(%x) in_shardings=[...] out_shardings=[...] manual_axes={...} (%y: type) {...}``."""
+    words = parser.words
+    words.expect("(")
+    parts.operands += parser.operands_until(")")
+    for key, read_value in (("in_shardings", read_placements), ("out_shardings", read_placements),
+                            ("manual_axes", read_names)):
+        words.expect(key)
+        words.expect("=")
+        parts.attributes[key] = read_value(words)
+    words.expect("(")
+    arguments: list[tuple[str, Type]] = []
+    while not words.take(")"):
+        if arguments:
+            words.expect(",")
+        label = words.kind("value", "an argument")
+        words.expect(":")
+        arguments.append((label, read_type(words)))
+        if words.at("loc"):
+            parser.attributes.location()
+    parts.regions.append(parser.region(arguments=arguments))
+    _record(parser, parts)
+
+
 _SPECIAL: dict[str, Callable[[Parser, str, Parts, str], Operation | None]] = {
     "stablehlo.constant": _constant, "stablehlo.compare": _compare, "stablehlo.slice": _slice,
     "stablehlo.dot_general": _dot_general, "stablehlo.convolution": _convolution,
     "stablehlo.custom_call": _custom_call, "stablehlo.composite": _composite,
     "func.call": _call, "stablehlo.reduce_precision": _reduce_precision,
     "stablehlo.while": _while, "stablehlo.reduce": _reduce,
-    "sdy.sharding_constraint": _sharding,
+    "sdy.sharding_constraint": _sharding, "sdy.manual_computation": _manual_computation,
 }

@@ -106,10 +106,24 @@ class Function:
     where: str
 
 
+class Mesh(NamedTuple):
+    """The axes of a mesh, whose devices are numbered in their order."""
+
+    axes: dict[str, int]
+
+
+class Placement(NamedTuple):
+    """How a value lies over a mesh of some name: the axes of each of its dimensions."""
+
+    mesh: str
+    dimensions: list[list[str]]
+
+
 @dataclasses.dataclass(slots=True)
 class Module:
     functions: dict[str, Function]
     name: str = ""
+    meshes: dict[str, Mesh] = dataclasses.field(default_factory=dict)
 
 
 def checked_tensor(shape: tuple[int | None, ...], dtype: np.dtype, where: str) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxjax._stablehlo import placements
 from maxjax._stablehlo.bytes_reader import Bytes
 from maxjax._stablehlo.literals import dtype_of, from_bytes
 from maxjax._stablehlo.program import (
@@ -30,6 +31,7 @@ _ELEMENTS = {
     32: "ui2", 35: "f8E4M3", 36: "f8E3M4", 37: "f4E2M1FN", 40: "f8E8M0FNU",
 }
 _TOKEN = 22
+_BUILTIN = {1: "index", 3: "bf16", 4: "f16", 5: "f32", 6: "f64"}
 # Attributes that are one word of a few, in their order.
 _WORDS = {
     3: ("EQ", "NE", "GE", "GT", "LE", "LT"),
@@ -98,13 +100,18 @@ class Entries:
             made: Any = Opaque(bytes(content.content)[:200].decode("utf-8", "replace"))
         elif entry.dialect == "vhlo":
             made = self._type_of(content) if is_type else self._attribute_of(content)
-        elif entry.dialect == "builtin" and not is_type:
-            made = self._builtin(content)
+        elif entry.dialect == "builtin":
+            made = self._builtin_type(content) if is_type else self._builtin(content)
+        elif entry.dialect == "sdy" and not is_type:
+            made = placements.decode(self, content)
         else:
             made = Opaque(f"of {entry.dialect}")
         self._depth -= 1
         self._known[key] = made
         return made
+
+    def string(self, words: Bytes) -> str:
+        return self._string(words).decode("utf-8", "replace")
 
     def _string(self, words: Bytes) -> bytes:
         number = words.number()
@@ -124,8 +131,27 @@ class Entries:
                 found[name] = self.attribute(words, words.number())
             return found
         if code == 2:
-            return self._string(words).decode("utf-8", "replace")
+            return self.string(words)
+        if code == 4:
+            name = self.attribute(words, words.number())
+            if isinstance(name, str):
+                return Symbol(name)
         return Opaque("of builtin")
+
+    def _builtin_type(self, words: Bytes) -> Any:
+        """The types of values between the operations of other dialects."""
+        code = words.number()
+        where = f"byte {words.start}"
+        if code in _BUILTIN:
+            return Tensor((), dtype_of(_BUILTIN[code], where))
+        if code == 0:      # an integer, whose last two bits say whether it has a sign
+            bits = words.number()
+            return Tensor((), dtype_of(f"{'ui' if bits & 3 == 2 else 'i'}{bits >> 2}", where))
+        if code == 9:
+            return self._complex(words, where)
+        if code == 13:
+            return self._tensor(words, where)
+        return Other(f"builtin's kind {code}")
 
     # --- VHLO's ---
     def _attribute_of(self, words: Bytes) -> Any:
@@ -151,13 +177,21 @@ class Entries:
                         "operand_index": words.signed(),
                         "operand_tuple_indices": words.several(words.signed)}
             case 14:
-                return self._string(words).decode("utf-8", "replace")
+                return self.string(words)
             case 15:
                 return self._dense(words)
             case 17:
                 return self._of(words, words.number(), True)
             case 18:
                 return words.several(words.signed)
+            case 22:      # an axis, or a part of it
+                name = self.attribute(words, words.number())
+                if not words.number():
+                    return {"name": name}
+            case 23:      # the groups of devices along some axes
+                mesh = self.attribute(words, words.number())
+                if isinstance(mesh, str):
+                    return {"mesh": Symbol(mesh), "axes": self.attribute(words, words.number())}
         return Opaque(f"of kind {code}")
 
     def _pairs(self, words: Bytes) -> dict[str, Any]:
@@ -215,10 +249,8 @@ class Entries:
         if code in _ELEMENTS:
             return Tensor((), dtype_of(_ELEMENTS[code], where))
         match code:
-            case 1:      # complex
-                half = self._scalar(words)
-                return Tensor((), dtype_of(
-                    "complex<f64>" if half.itemsize == 8 else "complex<f32>", where))
+            case 1:
+                return self._complex(words, where)
             case 8:      # of a function
                 arguments, results = (words.several(
                     lambda: self.type(words, words.number()), "types") for _ in range(2))
@@ -226,10 +258,18 @@ class Entries:
             case 20 | 21:      # a tensor; the encoding bounds its sizes
                 if code == 21:
                     words.number()
-                shape = tuple([None if size == _UNKNOWN else size
-                               for size in words.several(words.signed, "sizes")])
-                return checked_tensor(shape, self._scalar(words), where)
+                return self._tensor(words, where)
         return Other("token" if code == _TOKEN else f"kind {code}")
+
+    def _complex(self, words: Bytes, where: str) -> Tensor:
+        half = self._scalar(words)
+        return Tensor((), dtype_of(
+            "complex<f64>" if half.itemsize == 8 else "complex<f32>", where))
+
+    def _tensor(self, words: Bytes, where: str) -> Tensor:
+        shape = tuple([None if size == _UNKNOWN else size
+                       for size in words.several(words.signed, "sizes")])
+        return checked_tensor(shape, self._scalar(words), where)
 
 
 def _width(dtype: np.dtype) -> int:
@@ -252,8 +292,20 @@ _GATHER = ("collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims
            "operand_batching_dims slice_sizes start_index_map start_indices_batching_dims")
 # The attributes of operations, in the order in which they are stored: by name.
 _STORED = {name: tuple(names.split()) for name, names in {
+    # Of Shardy's dialect.
+    "mesh": "mesh sym_name",
+    "manual_computation": "in_shardings manual_axes out_shardings",
+    "sharding_constraint": "sharding",
+    # Of VHLO.
+    **{f"all_gather_v{version}": "all_gather_dim channel_id replica_groups use_global_device_ids"
+       for version in (1, 2)},
+    **{f"all_reduce_v{version}": "channel_id replica_groups use_global_device_ids"
+       for version in (1, 2)},
+    **{f"all_to_all_v{version}": "channel_id concat_dimension replica_groups split_count "
+                                 "split_dimension" for version in (1, 2)},
     "broadcast_in_dim_v1": "broadcast_dimensions",
     "call_v1": "callee",
+    "collective_permute_v1": "channel_id source_target_pairs",
     "compare_v1": "compare_type comparison_direction",
     "composite_v1": "composite_attributes decomposition name version",
     "composite_v2": "composite_attributes decomposition name version",
@@ -285,6 +337,7 @@ _STORED = {name: tuple(names.split()) for name, names in {
     "iota_v1": "iota_dimension",
     "pad_v1": "edge_padding_high edge_padding_low interior_padding",
     "reduce_precision_v1": "exponent_bits mantissa_bits",
+    "reduce_scatter_v1": "channel_id replica_groups scatter_dimension use_global_device_ids",
     "reduce_v1": "dimensions",
     "reduce_window_v1": _WINDOW,
     "reverse_v1": "dimensions",

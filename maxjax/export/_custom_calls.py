@@ -12,6 +12,7 @@ import numpy as np
 from maxjax import lax
 from maxjax._primitives.linalg_factors import geqrf_p
 from maxjax._stablehlo.program import Dense, Operation, Unreadable, Value
+from maxjax.export._elementwise import bit_generator
 from maxjax.export._reader import (
     Reader,
     ShapeError,
@@ -37,6 +38,9 @@ def custom_call(reader: Reader, operation: Operation, operands: list[Any]) -> An
         return []
     if target == "stablehlo.dynamic_reduce_window":
         return _reduce_window(reader, operation, operands)
+    if target == "stablehlo.dynamic_rng_bit_generator":
+        state, sizes = operands
+        return bit_generator(operation, state, known_sizes(reader, operation, sizes))
     if target == "ApproxTopK":
         return _top_k(operation, operands)
     found = _LAPACK.fullmatch(target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -261,13 +261,16 @@ _ALGORITHMS = {"DEFAULT": lax.RandomAlgorithm.RNG_DEFAULT,
 
 def _rng_bit_generator(reader: Reader, operation: Operation, operands: list[Any]) -> Any:
     state, = operands
-    type = result_type(operation, 1)
-    shape = tuple([size or 0 for size in type.shape])
+    return bit_generator(
+        operation, state, [size or 0 for size in result_type(operation, 1).shape])
+
+
+def bit_generator(operation: Operation, state: Any, shape: Sequence[int]) -> list[Any]:
     words = state
     if state.dtype == np.uint64:
         words = lax.reshape(lax.bitcast_convert_type(state, np.dtype(np.uint32)), (4,))
     moved, bits = lax.rng_bit_generator(
-        words, shape, type.dtype, _ALGORITHMS[word(operation, "rng_algorithm")])
+        words, tuple(shape), result_type(operation, 1).dtype, _ALGORITHMS[word(operation, "rng_algorithm")])
     if state.dtype == np.uint64:
         moved = lax.bitcast_convert_type(lax.reshape(moved, (2, 2)), np.dtype(np.uint64))
     return [moved, bits]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -20,6 +20,7 @@ from maxjax._stablehlo.program import (
     Block,
     Dense,
     Function,
+    Mesh,
     Module,
     Operation,
     Other,
@@ -47,6 +48,13 @@ class Token:
 TOKEN = Token()
 TOKEN_TYPES = ("!stablehlo.token", "token")
 
+class ManualAxes(NamedTuple):
+    """The mesh of a manual computation, and along which of its axes a value is a part."""
+
+    mesh: Mesh
+    names: tuple[str, ...]
+
+
 Rule = Callable[["Reader", Operation, list[Any]], Any]
 
 
@@ -57,6 +65,7 @@ class Reader:
       definitions: what each value is a result of, where that is an operation.
       used: the values that are operands of some operation.
       values: those that are known where the operation that is being run stands.
+      manual: the manual computation in which that stands.
       folds: whether integers that are known are computed with at once: sizes depend on them.
     """
 
@@ -66,6 +75,7 @@ class Reader:
         self.definitions: dict[Value, Operation] = {}
         self.used: set[Value] = set()
         self.values: dict[Value, Any] = {}
+        self.manual: ManualAxes | None = None
         self.folds = False
         for function in module.functions.values():
             self._look_through(function.block)
@@ -329,11 +339,20 @@ def result_type(operation: Operation, number: int = 0) -> Tensor:
 
 def single_operation(block: Block) -> str | None:
     """The operation of a region that only combines its two arguments."""
-    if len(block.operations) != 2 or len(block.arguments) != 2:
+    operations = []
+    same: dict[Value, Value] = {}      # what says only where a value lies
+    for operation in block.operations:
+        if operation.name == "sdy.sharding_constraint" and (
+                len(operation.operands) == len(operation.results) == 1):
+            same[operation.results[0]] = operation.operands[0]
+        else:
+            operations.append(operation)
+    if len(operations) != 2 or len(block.arguments) != 2:
         return None
-    combined, returned = block.operations
+    combined, returned = operations
     if set(combined.operands) != set(block.arguments) or len(combined.operands) != 2 or (
-            combined.attributes or combined.regions or returned.operands != combined.results):
+            combined.attributes or combined.regions
+            or [same.get(value, value) for value in returned.operands] != combined.results):
         return None
     return combined.name
 

@@ -21,11 +21,12 @@ from maxjax.export._control_flow import CONTROL_FLOW
 from maxjax.export._custom_calls import custom_call
 from maxjax.export._elementwise import ELEMENTWISE
 from maxjax.export._reader import Reader, Rule
+from maxjax.export._sharded import SHARDED
 from maxjax.export._sorting import sort
 from maxjax.export._structured import STRUCTURED
 
 _RULES: dict[str, Rule] = {
-    **ELEMENTWISE, **STRUCTURED, **CONTROL_FLOW, "stablehlo.sort": sort,
+    **ELEMENTWISE, **STRUCTURED, **CONTROL_FLOW, **SHARDED, "stablehlo.sort": sort,
     "stablehlo.custom_call": custom_call}
 # Programs for so many different sizes of arguments are kept.
 _MOST_SIZES = 64

@@ -21,12 +21,16 @@ import maxjax
 import maxjax.scipy.special
 from maxjax import export
 from maxjax._base.flatbuffer import Buffer
+from tests import ROOT
 from tests.api.test_export import same
 from tests.gen.exported_programs import DEVICES, FOLDER, PROGRAMS, State, X, key_of
 
 DAMAGED, MANY_DAMAGED = 250, 5000
 
 export.register_namedtuple_serialization(State, serialized_name="tests.State")
+
+
+SINGLE = [name for name, program in PROGRAMS.items() if program.specs is None]
 
 
 def content_of(name):
@@ -49,7 +53,7 @@ def result_of(name, j):
         else export.deserialize(content_of(name)).call(*args_of(name, maxjax))
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "sharded"])
+@pytest.mark.parametrize("name", SINGLE)
 def test_calls_give_what_jax_gives(name):
     ours, theirs = result_of(name, maxjax), result_of(name, jax)
     assert str(maxjax.tree.structure(ours)) == str(jax.tree.structure(theirs))
@@ -62,7 +66,7 @@ ATTRIBUTES = ("fun_name", "platforms", "nr_devices", "calling_convention_version
 STRINGS = ("in_tree", "in_avals", "out_tree", "out_avals")
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "sharded"])
+@pytest.mark.parametrize("name", SINGLE)
 def test_attributes(name):
     program = PROGRAMS[name]
     args = args_of(name, jax)
@@ -136,24 +140,41 @@ def test_shardings():
         loaded.call(*PROGRAMS["sharded"].args)
 
 
-def test_calls_on_a_mesh(tmp_path):
-    code = f"""
-import maxjax as jax, numpy as np
-from maxjax import export
-x, y = np.load("x.npy"), np.load("y.npy")
-loaded = export.deserialize(open({str(FOLDER / "sharded.bin")!r}, "rb").read())
-with jax.set_mesh(jax.make_mesh((2, 2), ("a", "b"))):
-    out, total = loaded.call(x, y)
-np.savez("out.npz", np.asarray(out), np.asarray(total))
+def results_on_a_mesh(library, code, tmp_path):
+    """What each program that is on a mesh gives, in a process that has several devices."""
+    script = f"""
+import sys
+import numpy as np
+import {library} as jax
+import {library}.export
+from tests.gen.exported_programs import FOLDER, MESH, ON_MESH_PROGRAMS
+mesh = jax.make_mesh(*MESH, axis_types=(jax.sharding.AxisType.Auto,) * 2)
+found = {{}}
+for name, program in ON_MESH_PROGRAMS.items():
+    {code}
+    for number, leaf in enumerate(jax.tree.leaves(results)):
+        found[f"{{name}} {{number}}"] = np.asarray(leaf)
+np.savez(sys.argv[1], **found)
 """
-    args = PROGRAMS["sharded"].args
-    for name, value in zip("xy", args, strict=True):
-        np.save(tmp_path / f"{name}.npy", value)
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env={
-        **os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}"})
-    found = np.load(tmp_path / "out.npz")
-    for a, e in zip(found.values(), PROGRAMS["sharded"].function(jax, *args), strict=True):
-        np.testing.assert_allclose(a, np.asarray(e), 1e-5, 1e-6)
+    path = tmp_path / f"{library}.npz"
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True, env={
+        **os.environ, "PYTHONPATH": str(ROOT),
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}"})
+    return np.load(path)
+
+
+def test_calls_on_a_mesh(tmp_path):
+    theirs = results_on_a_mesh("jax", """
+    placed = [jax.device_put(x, jax.NamedSharding(mesh, jax.P(*spec)))
+              for x, spec in zip(program.args, program.specs)]
+    results = jax.jit(lambda *xs: program.function(jax, *xs))(*placed)""", tmp_path)
+    ours = results_on_a_mesh("maxjax", """
+    loaded = jax.export.deserialize((FOLDER / f"{name}.bin").read_bytes())
+    with jax.set_mesh(mesh):
+        results = loaded.call(*program.args)""", tmp_path)
+    assert len(ours.files) == 9 and ours.files == theirs.files
+    for name in ours.files:
+        np.testing.assert_allclose(ours[name], theirs[name], 1e-5, 1e-6, err_msg=name)
 
 
 def test_saved_again():

@@ -16,6 +16,7 @@ import numpy as np
 
 FOLDER = Path(__file__).resolve().parent.parent / "recorded" / "jax_exports"
 DEVICES = 4
+MESH = (2, 2), ("a", "b")
 State = collections.namedtuple("State", "hidden step")
 
 
@@ -69,6 +70,37 @@ def joined(j: Any, x: Any, y: Any, unread: Any) -> Any:
     return {"rows": j.numpy.tanh(z) * x.shape[0], "places": j.numpy.arange(y.shape[0])}
 
 
+def on_mesh(j: Any, function: Callable[..., Any], ins: Any, outs: Any, **options: Any) -> Any:
+    mesh = j.sharding.AbstractMesh(*MESH, axis_types=(j.sharding.AxisType.Auto,) * 2)
+    return j.shard_map(function, mesh=mesh, in_specs=ins, out_specs=outs, **options)
+
+
+def exchanges(j: Any, x: Any, y: Any) -> Any:
+    """Each collective, along one axis and along both."""
+    lax, spec = j.lax, j.sharding.PartitionSpec
+
+    def body(v, w):
+        turned = lax.all_to_all(v, "b", 1, 0, tiled=True)
+        joined = lax.all_gather(w, ("b", "a"), axis=0, tiled=True) + lax.all_gather(v[0, 0], "a")[0]
+        parts = lax.psum_scatter(joined * 2, ("b", "a"), tiled=True)
+        moved = lax.ppermute(v, "a", [(0, 1), (1, 0)]) - lax.ppermute(v, "b", [(0, 1)])
+        place = lax.axis_index("b") * 10 + lax.axis_index(("b", "a"))
+        extremes = lax.pmax(v, "a") + lax.pmin(v, "a")
+        return turned, parts, moved * place, extremes, lax.psum(v.sum(), ("a", "b"))
+
+    by_both = spec("a", "b")
+    everything = on_mesh(j, body, (by_both, spec(("a", "b"))), (
+        spec(("b", "a")), spec(("a", "b")), by_both, spec(None, "b"), spec()), check_vma=False)
+    some = on_mesh(j, lambda v: lax.psum(j.numpy.tanh(v), "a"), spec("a"), spec(),
+                   axis_names={"a"})
+    return everything(x, y), some(x)
+
+
+def rows(j: Any, x: Any) -> Any:
+    spec = j.sharding.PartitionSpec("a")
+    return on_mesh(j, lambda v: v - j.lax.pmean(v.sum(0) / v.shape[0], "a"), spec, spec)(x)
+
+
 class Program(NamedTuple):
     """A function of a library and arguments; the sizes that are symbolic; its specs."""
 
@@ -76,7 +108,7 @@ class Program(NamedTuple):
     args: tuple[Any, ...]
     smooth: bool = True
     sizes: str | tuple[str | None, ...] | None = None
-    specs: tuple[tuple[str | None, ...], ...] | None = None
+    specs: tuple[tuple[Any, ...], ...] | None = None
 
 
 LAYERS = [{"w": weights(3, 8), "b": weights(8)}, {"w": weights(8, 4, seed=1), "b": weights(4)}]
@@ -97,9 +129,14 @@ PROGRAMS: dict[str, Program] = {
     "sizes": Program(joined, (X, weights(9, seed=2), weights(5)), sizes=("b, 3", "3*c", "b")),
     "sharded": Program(lambda j, x, y: (j.numpy.tanh(x @ y), y.sum()),
                        (weights(4, 6), weights(6, 2)), specs=(("a", None), (None, "b"))),
+    "exchanges": Program(exchanges, (weights(4, 8), weights(8, seed=1)), smooth=False,
+                         specs=(("a", "b"), (("a", "b"),))),
+    "rows": Program(rows, (weights(6, 3),), sizes=("2*n, 3",), specs=(("a", None),)),
     "keys": Program(lambda j, key: (j.random.split(key), j.random.normal(key, (3,))), (),
                     smooth=False),
 }
+ON_MESH_PROGRAMS = {
+    name: program for name, program in PROGRAMS.items() if program.specs is not None}
 
 
 def key_of(j: Any) -> tuple[Any, ...]:
@@ -120,7 +157,7 @@ def main() -> None:
         if program.sizes is not None:
             args = jax.export.symbolic_args_specs(args, program.sizes)
         if program.specs is not None:
-            mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+            mesh = jax.make_mesh(*MESH, axis_types=(jax.sharding.AxisType.Auto,) * 2)
             args = tuple(jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=jax.NamedSharding(
                 mesh, jax.P(*spec))) for x, spec in zip(args, program.specs, strict=True))
         exported = jax.export.export(jax.jit(lambda *xs, f=program.function: f(jax, *xs)))(*args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import re
@@ -17,7 +18,7 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax import export
 from maxjax._stablehlo.parser import parse
-from tests.gen import matrix_programs
+from tests.gen import exported_programs, matrix_programs
 from tests.support import harness, mojo_programs
 from tests.support.jax_programs import modes_of, program_of, program_of_case
 
@@ -103,6 +104,30 @@ def test_both_forms_of_text_say_the_same():
     assert pretty.functions.keys() == generic.functions.keys()
     for name in pretty.functions:
         assert shape_of(pretty.functions[name].block) == shape_of(generic.functions[name].block)
+
+
+@functools.cache
+def on_a_mesh(name):
+    """A program that exchanges parts of arrays: both forms of its text, its bytecode."""
+    program = exported_programs.PROGRAMS[name]
+    mesh = jax.sharding.AbstractMesh(
+        *exported_programs.MESH, axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    args = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=jax.NamedSharding(mesh, jax.P(*spec)))
+            for x, spec in zip(program.args, program.specs, strict=True)]
+    function = jax.jit(lambda *xs: program.function(jax, *xs))
+    module = function.trace(*args).lower(lowering_platforms=("cpu",)).compiler_ir("stablehlo")
+    artifact = jax.export.export(function, platforms=["cpu"])(*args).mlir_module_serialized
+    return *(module.operation.get_asm(print_generic_op_form=form) for form in (False, True)), (
+        bytes(artifact))
+
+
+@pytest.mark.parametrize("name", exported_programs.ON_MESH_PROGRAMS)
+def test_all_forms_of_what_is_on_a_mesh_say_the_same(name):
+    args = exported_programs.PROGRAMS[name].args
+    pretty, generic, artifact = [
+        re.sub("name=.*", "", str(maxjax.make_jaxpr(export.from_stablehlo(content))(*args)))
+        for content in on_a_mesh(name)]
+    assert pretty == generic == artifact and ("shard_map" in pretty or name == "sharded")
 
 
 # --- as functions ---------------------------------------------------------------------------------
@@ -220,11 +245,25 @@ def function_of(body, arguments="%x: tensor<3xf32>", result="tensor<3xf32>", mor
     return f"module {{ func.func @main({arguments}) -> {result} {{\n{body}\n}}\n{more} }}"
 
 
+def manual(placements):
+    return ('module { sdy.mesh @m = <["x"=2]> func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> '
+            f"{{\n%0 = sdy.manual_computation(%x) {placements} out_shardings=[<@m, [{{}}]>] "
+            'manual_axes={"x"} (%y: tensor<3xf32>) { sdy.return %y : tensor<3xf32> } : '
+            f"(tensor<3xf32>) -> tensor<3xf32>\n{RETURN}\n}} }}")
+
+
 RETURN = "return %0 : tensor<3xf32>"
 REFUSED = {
     "unknown operation": (function_of(
+        f'%0 = "stablehlo.infeed"(%x) : (tensor<3xf32>) -> tensor<3xf32>\n{RETURN}'),
+        "line 2, column 1: the operation stablehlo.infeed is not supported"),
+    "collective": (function_of(
         f'%0 = "stablehlo.all_reduce"(%x) : (tensor<3xf32>) -> tensor<3xf32>\n{RETURN}'),
-        "line 2, column 1: the operation stablehlo.all_reduce is not supported"),
+        "line 2, column 1: stablehlo.all_reduce outside of a manual computation"),
+    "part of an axis": (manual('in_shardings=[<@m, [{"x":(1)2}]>]'), "a part is used"),
+    "no such axis": (manual('in_shardings=[<@m, [{"y"}]>]'), "sdy.manual_computation: .*y"),
+    "no such mesh": (manual('in_shardings=[<@n, [{"x"}]>]'), "of one mesh"),
+    "a size that is not a multiple": (manual('in_shardings=[<@m, [{"x"}]>]'), "divisible"),
     "another dialect": (function_of(f"%0 = linalg.abs %x : tensor<3xf32>\n{RETURN}"),
                         "line 2.*the operation linalg.abs"),
     "callback": (function_of(
@@ -320,6 +359,10 @@ def check_damaged(seed, count):
     programs = [program_of(lambda x, f=function: f(jax, x), X) for function in SMOOTH.values()]
     texts = [program.text(form) for program in programs for form in (False, True)]
     artifacts = [program.bytecode() for program in programs]
+    for name in exported_programs.ON_MESH_PROGRAMS:
+        *forms, artifact = on_a_mesh(name)
+        texts += forms
+        artifacts.append(artifact)
     refused = 0
     for number in range(count):
         content = damaged_text(draw.choice(texts), draw) if number % 2 else damaged_bytes(

@@ -73,6 +73,12 @@ class Emitter(Lowering[Value]):
     # --- lines ---
     def rule_of(self, primitive: Primitive) -> Rule:
         rule: Any = self.rules.get(primitive, primitive.lower)
+        eqn = self.eqn
+        for atom in () if eqn is None else (*eqn.invars, *eqn.outvars):
+            dtype = atom.aval.dtype
+            if isinstance(dtype, dtypes.KeyDType) and dtype.physical.kind == "V":
+                raise NotImplementedError(
+                    f"keys of {dtype.impl} have no form in StableHLO; those of threefry2x32 have")
 
         def written(_: Emitter, *xs: Value, **params: Any) -> Any:
             """By its rule, or as a call of maxjax where that cannot say it."""

@@ -270,7 +270,8 @@ def bit_generator(operation: Operation, state: Any, shape: Sequence[int]) -> lis
     if state.dtype == np.uint64:
         words = lax.reshape(lax.bitcast_convert_type(state, np.dtype(np.uint32)), (4,))
     moved, bits = lax.rng_bit_generator(
-        words, tuple(shape), result_type(operation, 1).dtype, _ALGORITHMS[word(operation, "rng_algorithm")])
+        words, tuple(shape), result_type(operation, 1).dtype,
+        _ALGORITHMS[word(operation, "rng_algorithm")])
     if state.dtype == np.uint64:
         moved = lax.bitcast_convert_type(lax.reshape(moved, (2, 2)), np.dtype(np.uint64))
     return [moved, bits]

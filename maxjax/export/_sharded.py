@@ -149,7 +149,7 @@ def _groups(mesh: Mesh, chosen: Sequence[int]) -> list[list[int]]:
 
 def _reduction(operation: Operation, dtype: np.dtype) -> Callable[..., Any]:
     name = single_operation(operation.regions[0]) if len(operation.regions) == 1 else None
-    logical = {**_REDUCTIONS, **_LOGICAL} if dtype == bool else _REDUCTIONS
+    logical = {**_REDUCTIONS, **_LOGICAL} if dtype.kind == "b" else _REDUCTIONS
     found = logical.get(name or "")
     if found is None:
         raise Unreadable(operation.where, f"{operation.name} by what is no sum or extreme")

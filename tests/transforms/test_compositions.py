@@ -276,9 +276,7 @@ PHASES = (Phase.explicit, Phase.generate)
 SEEDS = st.integers(0, 1 << 32)
 
 
-@settings(max_examples=60, phases=PHASES)
-@given(SEEDS)
-def test_random_programs(seed):
+def check_beside_jax(seed):
     steps, stack, args = case(seed)
     expected = jax.jit(transformed(jax, steps, [t for t in stack if t != "jit"]))(*args)
     fun = transformed(maxjax, steps, stack)
@@ -288,6 +286,19 @@ def test_random_programs(seed):
     closed = jitted._lookup(args, {}).closed
     check_jaxpr(closed)
     check_jaxpr(simplify(closed))
+
+
+@settings(max_examples=20, phases=PHASES)
+@given(SEEDS)
+def test_random_programs(seed):
+    check_beside_jax(seed)
+
+
+@pytest.mark.extended
+@settings(max_examples=80, phases=PHASES)
+@given(SEEDS)
+def test_more_random_programs(seed):
+    check_beside_jax(seed + (2 << 40))
 
 
 @settings(max_examples=60, phases=PHASES)

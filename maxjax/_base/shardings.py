@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from maxjax._base import threads
 from maxjax._base.errors import DuplicateSpecError, IndivisibleError
-from maxjax._base.meshes import (
+from maxjax._base.meshes import AnyMesh, AxisType, Mesh
+from maxjax._base.processes import job
+from maxjax._base.source import occurs_at
+from maxjax._base.specs import (
     UNCONSTRAINED,
-    AnyMesh,
     AxisName,
-    AxisType,
-    Mesh,
     PartitionSpec,
     SpecEntry,
     entry_axes,
     spec_axes,
 )
-from maxjax._base.processes import job
-from maxjax._base.source import occurs_at
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -19,7 +19,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
-from maxjax._base.meshes import PartitionSpec, entry_axes
+from maxjax._base.specs import PartitionSpec, entry_axes
 from maxjax._base.tree_format import UnregisteredType, decode_tree, encode_tree
 from maxjax._higher_order import custom_gradient as custom_gradient  # has primitives
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.flatbuffer import Number, Numbers, written
-from maxjax._base.meshes import PartitionSpec, entry_axes
 from maxjax._base.signatures import leaf_names
+from maxjax._base.specs import PartitionSpec, entry_axes
 from maxjax._base.tree_format import encode_tree
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
 from maxjax._ir.evaluate import eval_jaxpr

@@ -10,8 +10,8 @@ import numpy as np
 from maxjax._base import config, dtypes, meshes
 from maxjax._base.dtypes import KeyDType
 from maxjax._base.layouts import Format
-from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.hi_types import hi_classes, hi_type_of
 from maxjax._higher_order.outputs import HasNoValue
 from maxjax._ir.refs import AbstractRef, Ref

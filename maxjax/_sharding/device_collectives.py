@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches, dtypes
-from maxjax._base.meshes import AxisName
 from maxjax._base.processes import job
+from maxjax._base.specs import AxisName
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Communication, Derivative, Effectful, Host
 from maxjax._ir.trace import Array

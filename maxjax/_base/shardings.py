@@ -349,7 +349,7 @@ class NamedSharding(Sharding):
             return False
         if isinstance(self.mesh, Mesh):
             return super().is_equivalent_to(other, ndim)
-        # Of abstract meshes there are no devices to compare.
+        # Abstract meshes have no devices to compare.
         return (isinstance(other, NamedSharding) and self.memory_kind == other.memory_kind
                 and self._tiling(ndim) == other._tiling(ndim))
 

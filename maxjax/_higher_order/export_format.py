@@ -216,7 +216,7 @@ def _decode(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# Of a symbolic size: the length of its text, and its powers.
+# The limits of a symbolic size: the length of its text, and its powers.
 _LONGEST = 1000
 _GREATEST_POWER = 64
 

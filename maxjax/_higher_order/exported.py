@@ -91,7 +91,7 @@ class Exported:
     ordered_effects: tuple[Any, ...] = ()
     unordered_effects: tuple[Any, ...] = ()
 
-    # Of each argument and result the spec along the mesh's axes; None: left open.
+    # How each argument and result is split along the mesh's axes; None: left open.
     in_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
     out_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
     # The names and sizes of those axes, and whether they are Explicit.

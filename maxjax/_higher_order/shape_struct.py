@@ -239,7 +239,7 @@ def typeof(x: object) -> Any:
 
     See also: ``jax.eval_shape``, ``jnp.shape``, ``jnp.result_type``.
     """
-    # Of a number only the type is needed; as an array it would be a transfer to the device.
+    # A number has a type without being made an array, which would be a transfer to the device.
     number = _numbers.get(x.__class__)
     if number is not None and not hi_classes:
         return _type_of_number(x, number)

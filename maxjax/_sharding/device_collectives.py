@@ -165,7 +165,7 @@ def _reduced(mine: Array, exchange: Exchange, layout: Layout) -> Any:
     gathered = _between(mine, exchange, layout, Kind.GATHER)
     if layout.count > _FEW:
         return _REDUCED[exchange.kind](gathered, (0,))
-    # Of a few whole arrays, which takes a quarter of the time of a reduction along them.
+    # A few arrays are combined whole, in a quarter of the time of a reduction along their axis.
     return functools.reduce(_EXTREMES[exchange.kind], [
         reshape(slice_in_dim(gathered, number, number + 1, 0), mine.shape)
         for number in range(layout.count)])

@@ -79,7 +79,7 @@ class Crossing:
     sizes: Sizes
     owners: tuple[int, ...]
     program: str
-    # Of all collectives so far.
+    # The groups of all collectives so far.
     seen: set[Groups] = dataclasses.field(default_factory=set, compare=False)
 
     def _parts(self, names: Sequence[AxisName]) -> list[int]:

@@ -290,6 +290,13 @@ def _interpreter() -> None:
     _new_main(None)
 
 
+def _refuse(problem: str) -> NoReturn:
+    """Ends the process over a command line that is wrong, with how it would be right."""
+    usage = _USAGE.split("\n\n")[0]
+    print(f"{problem}\n{usage}\n`maxjax --help` says more.", file=sys.stderr)
+    sys.exit(2)
+
+
 def command() -> None:
     """The command ``maxjax``: ``python -m maxjax``, with its way of finding scripts and modules."""
     _start_python([], sys.argv[1:])
@@ -312,13 +319,13 @@ def main(arguments: Sequence[str]) -> None:
     if option == "-i":
         _start_python(["-i"], rest)
     if option in ("-m", "-c") and not rest:
-        print(f"Argument expected for the {option} option\n{_USAGE}", end="", file=sys.stderr)
-        sys.exit(2)
+        _refuse(f"Argument expected for the {option} option")
     if option in ("--prepare", "--doctor", "--install-kernel", "--version", "-V"):
+        if rest and option != "--install-kernel":
+            _refuse(f"{option} takes no arguments, got {' '.join(rest)}")
         sys.exit(_look_after(option, rest))
     if option.startswith("-") and option not in ("-m", "-c", "-"):
-        print(f"unknown option {option}\n{_USAGE}", end="", file=sys.stderr)
-        sys.exit(2)
+        _refuse(f"unknown option {option}")
     install()
     if option == "export-library":
         sys.exit(importlib.import_module("maxjax.export._command").main(rest))

@@ -14,8 +14,6 @@ from maxjax._base.meshes import AbstractDevice as AbstractDevice
 from maxjax._base.meshes import AbstractMesh as AbstractMesh
 from maxjax._base.meshes import AxisType as AxisType
 from maxjax._base.meshes import Mesh as Mesh
-from maxjax._base.meshes import PartitionSpec as PartitionSpec
-from maxjax._base.meshes import UnreducedKind as UnreducedKind
 from maxjax._base.meshes import get_abstract_mesh as get_abstract_mesh
 from maxjax._base.meshes import use_abstract_mesh as use_abstract_mesh
 from maxjax._base.missing import explain_missing_names
@@ -23,6 +21,8 @@ from maxjax._base.shardings import NamedSharding as NamedSharding
 from maxjax._base.shardings import Sharding as Sharding
 from maxjax._base.shardings import SingleDeviceSharding as SingleDeviceSharding
 from maxjax._base.shardings import make_single_device_sharding as make_single_device_sharding
+from maxjax._base.specs import PartitionSpec as PartitionSpec
+from maxjax._base.specs import UnreducedKind as UnreducedKind
 from maxjax._higher_order.axis_types import auto_axes as auto_axes
 from maxjax._higher_order.axis_types import explicit_axes as explicit_axes
 from maxjax._higher_order.constraints import reshard as reshard

@@ -220,7 +220,7 @@ def as_dtype_argument(value: DTypeLike) -> Any:
     return as_dtype(value)
 
 
-# Of NumPy's own dtypes, those that stand for themselves whatever ``jax_enable_x64`` is.
+# Those of NumPy's own dtypes that stand for themselves whatever ``jax_enable_x64`` is.
 CANONICAL = frozenset((bool_, int8, int16, int32, uint8, uint16, uint32, float16, float32,
                        complex64))
 

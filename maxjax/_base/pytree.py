@@ -120,7 +120,7 @@ def _without_classes(node: PyTreeSpec) -> PyTreeSpec:
 # False where each needs its own, as equal metadata can differ (1 and True), and a tree keeps its.
 _canonical: dict[PyTreeSpec, PyTreeSpec | bool] = {}
 _CANONICAL_LIMIT = 4096
-# Of these types equal values are alike.
+# The types whose equal values are interchangeable.
 _ALIKE = (str, bytes, type(None), type, types.FunctionType)
 
 

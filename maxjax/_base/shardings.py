@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from maxjax._base import threads
 from maxjax._base.errors import DuplicateSpecError, IndivisibleError
-from maxjax._base.meshes import (
+from maxjax._base.meshes import AnyMesh, AxisType, Mesh
+from maxjax._base.processes import job
+from maxjax._base.source import occurs_at
+from maxjax._base.specs import (
     UNCONSTRAINED,
-    AnyMesh,
     AxisName,
-    AxisType,
-    Mesh,
     PartitionSpec,
     SpecEntry,
     entry_axes,
     spec_axes,
 )
-from maxjax._base.processes import job
-from maxjax._base.source import occurs_at
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -351,7 +349,7 @@ class NamedSharding(Sharding):
             return False
         if isinstance(self.mesh, Mesh):
             return super().is_equivalent_to(other, ndim)
-        # Of abstract meshes there are no devices to compare.
+        # Abstract meshes have no devices to compare.
         return (isinstance(other, NamedSharding) and self.memory_kind == other.memory_kind
                 and self._tiling(ndim) == other._tiling(ndim))
 

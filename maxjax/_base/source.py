@@ -260,7 +260,7 @@ class SourceLine:
         return f"{self.code.co_filename}:{place} ({self.name})"
 
 
-# Of equations that are of no line.
+# Stands for the line of equations that have none.
 UNKNOWN_LINE = SourceLine(compile("", "unknown", "exec"), 0)
 
 

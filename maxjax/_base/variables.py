@@ -34,7 +34,7 @@ DESCRIBED = {
         "0", "for tests: `1` raises an error of maxjax's own in planning a program, which would "
              "run another way instead"),
 }
-# Of the project's own tests and tables.
+# The prefixes of variables that the project's own tests and tables read.
 _OF_TESTS = ("MAXJAX_COMPAT_", "MAXJAX_TEST_")
 
 

@@ -51,8 +51,8 @@ _FIRST_SECONDS, _LATER_SECONDS, _MOST_MISSING = 2, 1, 5
 # are all there, take to connect and to prove who they are; a random number, and its signature.
 _MOST_ATTEMPTS, _CONNECT_SECONDS, _PROVE_SECONDS, _PROOF_BYTES = 4, 20.0, 10.0, 32
 _PREFIX = "maxjax/gloo/"
-# Of so many numbers a pair may have any, and so many are passed over at once: at half a microsecond
-# each.
+# A pair of processes has a random one of so many numbers. Those before it are passed over, so many
+# at once, at half a microsecond each.
 _MOST_NUMBERS, _NUMBERS_AT_ONCE = 1 << 16, 1 << 12
 
 

@@ -117,8 +117,9 @@ class Group:
         return len(self.processes)
 
     # --- collectives ---
-    # Of all: ``what`` says what a collective is for, and must be the same everywhere; ``result`` is
-    # where to put what comes of it; ``native`` is made ready to do it from now on, if it can.
+    # All take these: ``what`` says what a collective is for, and must be the same everywhere;
+    # ``result`` is where to put what comes of it; ``native`` is made ready to do it from now on, if
+    # it can.
     def all_gather(self, value: Array, what: str, result: Array | None = None,
                    native: NativeCollective | None = None) -> Array:
         """The values of all processes, stacked along a new first dimension.

@@ -21,7 +21,7 @@ from typing import Any
 from maxjax._base.interrupts import context_manager
 
 _DESCRIPTORS = Path("/proc/self/fd")
-# Of Linux, which Python does not name. The filter is one instruction: keep no byte.
+# Socket options of Linux that Python has no names for. The filter is one instruction: keep no byte.
 _ATTACH_FILTER, _DETACH_FILTER = 26, 27
 _DROP = struct.pack("HBBI", 6, 0, 0, 0)
 

@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack, overload
 
-from maxjax._base.meshes import AxisName
 from maxjax._base.pytree import PyTree
+from maxjax._base.specs import AxisName
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.constants import closed_over_scalars, with_constants
 from maxjax._higher_order.jit_function import PjitFunction, make_jit

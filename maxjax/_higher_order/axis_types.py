@@ -7,15 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from maxjax._base import meshes, pytree
-from maxjax._base.meshes import (
-    AbstractMesh,
-    AxisType,
-    PartitionSpec,
-    entry_axes,
-    use_abstract_mesh,
-)
+from maxjax._base.meshes import AbstractMesh, AxisType, use_abstract_mesh
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.specs import PartitionSpec, entry_axes
 from maxjax._higher_order.constraints import is_sharding
 from maxjax._ir.runtime import installed
 from maxjax._primitives.sharding import free_mesh, reshard_p

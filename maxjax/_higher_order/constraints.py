@@ -11,10 +11,11 @@ import numpy as np
 from maxjax._base import meshes, pytree
 from maxjax._base.errors import ShardingTypeError
 from maxjax._base.layouts import Format, Layout, check_layout
-from maxjax._base.meshes import AxisType, PartitionSpec, UnreducedKind, spec_axes
+from maxjax._base.meshes import AxisType
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding, Sharding, check_shape
 from maxjax._base.source import occurs_at
+from maxjax._base.specs import PartitionSpec, UnreducedKind, entry_axes, spec_axes
 from maxjax._higher_order.unreduced_out_sharding import check_unreduced_out_sharding
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.runtime import call_of, installed
@@ -151,7 +152,7 @@ def _applicable(sharding: NamedSharding, value: Array) -> NamedSharding:
         return sharding
     entries = [
         entry if entry is PartitionSpec.UNCONSTRAINED or is_dimension(size)
-        or not size % math.prod([mesh.shape[axis] for axis in meshes.entry_axes(entry)]) else None
+        or not size % math.prod([mesh.shape[axis] for axis in entry_axes(entry)]) else None
         for entry, size in zip(spec.partitions, value.shape, strict=False)]
     return sharding if entries == list(spec.partitions) else NamedSharding(
         mesh, spec.update(partitions=tuple(entries)))

@@ -12,9 +12,9 @@ import numpy as np
 
 from maxjax._base import config, dtypes, pytree, signatures
 from maxjax._base.errors import ConcretizationTypeError
-from maxjax._base.meshes import AxisName
 from maxjax._base.pytree import KeyPath, PyTree, PyTreeSpec
 from maxjax._base.source import function_location
+from maxjax._base.specs import AxisName
 from maxjax._higher_order.hi_types import lifted_values
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._higher_order.refs import keep_types

@@ -15,7 +15,7 @@ from maxjax._ir.costs import bytes_of, size_of
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
 from maxjax._ir.types import ShapedArray
 
-# Of each result, where there are several: in memory, and in XLA's count of what is accessed.
+# The bytes of the pointer to each of several results: in memory, and as XLA counts accesses.
 _POINTER = 8
 _COUNTED_POINTER = 4
 

@@ -135,7 +135,7 @@ class CustomPrimitive(Primitive):
         self.composed = self._as_jaxpr
         self.lower = decomposed = lambda ctx, *xs, **params: ctx.decompose(
             lambda *arrays: function(*arrays, **params), *xs)
-        # Of what it is composed, a part may be the host's.
+        # It is opened into its parts, as only the host may be able to do some of them.
         self.inner = dataclasses.replace(self.inner, expand=lambda in_avals, params: (
             self._opened(in_avals, params) if self.lower is decomposed else None))
         forget_specs()

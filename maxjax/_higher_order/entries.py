@@ -189,7 +189,7 @@ class EntryCache:
         _caches.add(self)
 
     def __reduce__(self) -> Any:
-        # Of a pickled function the process that reads it makes traces of its own.
+        # Traces are not pickled: the process that reads the function makes its own.
         return EntryCache, (self._function, None if self._variants is None else {}, self._by_place)
 
     def __len__(self) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import InternalError
-from maxjax._base.meshes import PartitionSpec, entry_axes
+from maxjax._base.specs import PartitionSpec, entry_axes
 from maxjax._base.tree_format import UnregisteredType, decode_tree, encode_tree
 from maxjax._higher_order import custom_gradient as custom_gradient  # has primitives
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
@@ -216,7 +216,7 @@ def _decode(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# Of a symbolic size: the length of its text, and its powers.
+# The limits of a symbolic size: the length of its text, and its powers.
 _LONGEST = 1000
 _GREATEST_POWER = 64
 

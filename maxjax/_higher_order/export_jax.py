@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.flatbuffer import Number, Numbers, written
-from maxjax._base.meshes import PartitionSpec, entry_axes
 from maxjax._base.signatures import leaf_names
+from maxjax._base.specs import PartitionSpec, entry_axes
 from maxjax._base.tree_format import encode_tree
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
 from maxjax._ir.evaluate import eval_jaxpr
@@ -38,7 +38,7 @@ PLATFORMS, ORDERED_EFFECTS, UNORDERED_EFFECTS, DISABLED_CHECKS, MODULE = range(9
 CALLING_CONVENTION, KEPT, HAS_SIZES, DERIVATIVE, DEVICES = range(14, 19)
 TYPES, MESHES, SHARDINGS, IN_NUMBERS, OUT_NUMBERS = range(19, 24)
 IN_SHARDINGS, OUT_SHARDINGS, RELEASE = range(24, 27)
-# Of the format, and of the JAX that writes it so.
+# The version of the format, and the release of JAX that writes it.
 NEWEST, RELEASED = 12, "0.12.0.1"
 
 # The dtypes by their numbers; those of keys follow.
@@ -125,7 +125,7 @@ def _shardings(exported: Exported) -> tuple[list[Any], list[Any], list[list[int]
 
 
 def _specs(exported: Exported) -> list[list[PartitionSpec | None]]:
-    """Of each argument and each result; those over Explicit axes are in the types."""
+    """The specs of arguments and of results; those over Explicit axes are in the types."""
     specs = []
     for given, avals in ((exported.in_specs, exported.in_avals),
                          (exported.out_specs, exported.out_avals)):

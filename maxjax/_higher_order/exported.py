@@ -9,10 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from maxjax._base import config, dtypes, meshes, pytree
-from maxjax._base.meshes import AxisType, Mesh, PartitionSpec, entry_axes
+from maxjax._base.meshes import AxisType, Mesh
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.signatures import leaf_names
+from maxjax._base.specs import PartitionSpec, entry_axes
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import export_format, export_jax
 from maxjax._higher_order.cache_misses import tree_differences
@@ -90,7 +91,7 @@ class Exported:
     ordered_effects: tuple[Any, ...] = ()
     unordered_effects: tuple[Any, ...] = ()
 
-    # Of each argument and result the spec along the mesh's axes; None: left open.
+    # How each argument and result is split along the mesh's axes; None: left open.
     in_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
     out_specs: tuple[PartitionSpec | None, ...] = dataclasses.field(default=(), repr=False)
     # The names and sizes of those axes, and whether they are Explicit.

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.meshes import AbstractMesh, AxisType, Mesh, PartitionSpec
+from maxjax._base.meshes import AbstractMesh, AxisType, Mesh
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.entries import Entry
 from maxjax._higher_order.exported import Exported, argument_names

@@ -11,9 +11,10 @@ import numpy as np
 from maxjax._base import config, pytree
 from maxjax._base.errors import DuplicateSpecError
 from maxjax._base.layouts import Format, Layout, check_layout
-from maxjax._base.meshes import UNCONSTRAINED, PartitionSpec, around
+from maxjax._base.meshes import around
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
+from maxjax._base.specs import UNCONSTRAINED, PartitionSpec
 from maxjax._higher_order.constraints import constrained, named, resharded
 from maxjax._higher_order.static_arguments import Static, dynamic_positions
 from maxjax._higher_order.target import refuse_mesh

@@ -28,7 +28,7 @@ from maxjax._ir.runtime import installed
 Read = Callable[[tuple[PyTree, ...], dict[str, PyTree]],
                 tuple[tuple[Any, ...], tuple[object, ...]] | None]
 T = TypeVar("T")
-# Of one function; and of all that is remembered.
+# The most structures of one function, and the most calls that are remembered.
 MAX_STRUCTURES = 8
 MAX_REPEATS = 4096
 # After so many calls alike a reader is generated for their structure, which takes as long as to
@@ -82,7 +82,7 @@ class Repeats(Generic[T]):
                     types = types_of(leaves)
                     if types is not None:
                         state, last = config.trace_state(), self._last
-                        # Of static arguments hashes count, too: the same object may have another.
+                        # The key is compared by hashes too: a static object's may have changed.
                         if (last[1] is state and len(key) == 1 and last[2] == key
                                 and last[0] == types):
                             return last[3], leaves

@@ -62,7 +62,7 @@ def _inside(closed: ClosedJaxpr, policy: Policy) -> tuple[ClosedJaxpr, Divided] 
         return None
     body = inline_calls(closed, called_by(jit_p))
     parts = divided(body.eqns, policy)
-    # Of the type of a stack along an axis of a mesh nothing is known here.
+    # How a stack of values is typed that are split along a mesh's axis is not known here.
     if not parts.saveable or any(var.aval.mesh_spec is not None for var in parts.saveable):
         return None
     return body, parts

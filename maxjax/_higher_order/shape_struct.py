@@ -10,8 +10,8 @@ import numpy as np
 from maxjax._base import config, dtypes, meshes
 from maxjax._base.dtypes import KeyDType
 from maxjax._base.layouts import Format
-from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.hi_types import hi_classes, hi_type_of
 from maxjax._higher_order.outputs import HasNoValue
 from maxjax._ir.refs import AbstractRef, Ref
@@ -239,7 +239,7 @@ def typeof(x: object) -> Any:
 
     See also: ``jax.eval_shape``, ``jnp.shape``, ``jnp.result_type``.
     """
-    # Of a number only the type is needed; as an array it would be a transfer to the device.
+    # A number has a type without being made an array, which would be a transfer to the device.
     number = _numbers.get(x.__class__)
     if number is not None and not hi_classes:
         return _type_of_number(x, number)

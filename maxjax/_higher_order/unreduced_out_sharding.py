@@ -7,9 +7,9 @@ from typing import Any
 
 from maxjax._base import pytree
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.meshes import AxisName, PartitionSpec, SpecEntry, UnreducedKind
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.specs import AxisName, PartitionSpec, SpecEntry, UnreducedKind
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.primitive import result_types
 from maxjax._ir.staging import trace_to_jaxpr

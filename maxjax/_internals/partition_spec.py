@@ -1,4 +1,4 @@
 """What pickles of specifications that JAX wrote name."""
 
-from maxjax._base.meshes import PartitionSpec as PartitionSpec
-from maxjax._base.meshes import UnreducedKind as UnreducedKind
+from maxjax._base.specs import PartitionSpec as PartitionSpec
+from maxjax._base.specs import UnreducedKind as UnreducedKind

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike, StaticScalar
 from maxjax._runtime.devices import Device

@@ -14,8 +14,8 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.layouts import Layout
-from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.trace import Array, Trace, set_base

@@ -9,17 +9,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from maxjax._base import caches, dtypes, threads
-from maxjax._base.meshes import (
-    AbstractMesh,
-    Mesh,
-    PartitionSpec,
-    SpecEntry,
-    UnreducedKind,
-    checked_kind,
-    entry_axes,
-    get_abstract_mesh,
-)
+from maxjax._base.meshes import AbstractMesh, Mesh, get_abstract_mesh
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.specs import PartitionSpec, SpecEntry, UnreducedKind, checked_kind, entry_axes
 from maxjax._ir.dimensions import constant_size
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from maxjax._base.dtypes import DType as DType
-from maxjax._base.meshes import AxisName as AxisName
 from maxjax._base.pytree import PyTree as PyTree
+from maxjax._base.specs import AxisName as AxisName
 from maxjax._ir.jaxpr import Params as Params
 from maxjax._ir.trace import Array
 from maxjax._ir.trace import Value as Value

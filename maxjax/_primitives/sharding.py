@@ -13,19 +13,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from maxjax._base.meshes import (
-    UNCONSTRAINED,
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    PartitionSpec,
-    SpecEntry,
-    entry_axes,
-    get_abstract_mesh,
-    spec_axes,
-)
+from maxjax._base.meshes import AbstractMesh, AxisType, Mesh, get_abstract_mesh
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from maxjax._base.specs import UNCONSTRAINED, PartitionSpec, SpecEntry, entry_axes, spec_axes
 from maxjax._ir.contract import EACH_NONE, each, takes
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived, every_equation
 from maxjax._ir.linearity import ALL_REDUCED_FIRST

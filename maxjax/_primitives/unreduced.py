@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from maxjax._base.meshes import PartitionSpec, get_abstract_mesh
+from maxjax._base.meshes import get_abstract_mesh
+from maxjax._base.specs import PartitionSpec
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Communication
 from maxjax._ir.trace import Array

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from maxjax._base import pytree
-from maxjax._base.meshes import AbstractMesh, Mesh, PartitionSpec
+from maxjax._base.meshes import AbstractMesh, Mesh
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding, Sharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct
 from maxjax._ir.jaxpr import ClosedJaxpr

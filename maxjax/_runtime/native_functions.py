@@ -38,7 +38,7 @@ class NativeFunctions:
 
     def __init__(self, pack: Callable[[], Pack]):
         self._pack = pack
-        # Of the pack's function, and of what that computes with, or 0.
+        # By name: the address of the pack's function, and of the one that it applies, or 0.
         self._addresses: dict[str, tuple[int, int]] = {}
         self._next_look: dict[str, float] = {}
         self._lock = threads.lock()
@@ -99,7 +99,7 @@ def native_function(address: int, block: int, threads: Callable[[], int]) -> nat
 
     def map_blocks(arrays: Sequence[np.ndarray], integers: Sequence[int], size: int) -> None:
         result = arrays[-1]
-        # Of one operand the second is not read.
+        # A function of one operand does not read the second.
         call([arrays[0], arrays[-2], result],
              [*integers, result.itemsize, len(arrays) * result.itemsize, block], size)
     return map_blocks if block else call

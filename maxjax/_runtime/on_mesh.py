@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import meshes
-from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
+from maxjax._base.meshes import Mesh
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, trimmed
+from maxjax._base.specs import UNCONSTRAINED, PartitionSpec, entry_axes
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, derived
 from maxjax._ir.liveness import read_inputs
 from maxjax._ir.primitive import OpSpec

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import meshes
-from maxjax._base.meshes import UNCONSTRAINED, Mesh, PartitionSpec, entry_axes
+from maxjax._base.meshes import Mesh
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, trimmed
+from maxjax._base.specs import UNCONSTRAINED, PartitionSpec, entry_axes, spec_axes
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.liveness import read_inputs
 from maxjax._ir.primitive import Primitive
@@ -63,7 +64,7 @@ def _closed(sharding: NamedSharding, value: ArrayImpl) -> PartitionSpec:
     own = getattr(value._placement, "spec", PartitionSpec())
     if getattr(value._placement, "mesh", None) != sharding.mesh:
         own = PartitionSpec()
-    used = set(meshes.spec_axes(spec))
+    used = set(spec_axes(spec))
     entries = [(() if dim >= len(own) else tuple(
         axis for axis in entry_axes(own.partitions[dim]) if axis not in used))
         if entry is UNCONSTRAINED else entry_axes(entry)

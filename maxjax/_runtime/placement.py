@@ -14,7 +14,6 @@ from maxjax._base import meshes, pytree
 from maxjax._base.config import status
 from maxjax._base.dtypes import is_opaque
 from maxjax._base.layouts import Format, Layout, check_layout
-from maxjax._base.meshes import PartitionSpec, UnreducedKind, entry_axes
 from maxjax._base.processes import job
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import (
@@ -24,6 +23,7 @@ from maxjax._base.shardings import (
     check_shape,
     refuse_unreduced,
 )
+from maxjax._base.specs import PartitionSpec, UnreducedKind, entry_axes
 from maxjax._distributed.start import connection
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging, staged

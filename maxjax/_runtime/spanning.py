@@ -15,9 +15,10 @@ import numpy as np
 from maxjax._base import caches, meshes
 from maxjax._base.dtypes import is_key, physical
 from maxjax._base.errors import InternalError
-from maxjax._base.meshes import Mesh, PartitionSpec
+from maxjax._base.meshes import Mesh
 from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._distributed.start import connection
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.liveness import read_inputs

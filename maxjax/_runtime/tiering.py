@@ -508,7 +508,8 @@ class LongCalls:
         self._watched = False
 
 
-# Of a loop that tells no number: to plan a short one costs little, to interpret a long one much.
+# Assumed of a loop whose number of iterations is unknown: planning a short loop in vain costs
+# little, interpreting a long one costs much.
 _UNKNOWN_ITERATIONS = 256
 
 

@@ -33,7 +33,7 @@ _STATIC = frozenset((
     "num", "order", "ord", "precision", "static_argnums", "unroll"))
 
 
-# Of a function's code: it takes any number of arguments.
+# The flags of a function's code that say that it takes any number of arguments.
 _TAKES_ANY = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from maxjax._base import pytree
 from maxjax._base.errors import JaxRuntimeError
-from maxjax._base.meshes import AxisType, Mesh, PartitionSpec, entry_axes
+from maxjax._base.meshes import AxisType, Mesh
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.specs import PartitionSpec, entry_axes
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct

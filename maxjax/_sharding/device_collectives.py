@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches, dtypes
-from maxjax._base.meshes import AxisName
 from maxjax._base.processes import job
+from maxjax._base.specs import AxisName
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Communication, Derivative, Effectful, Host
 from maxjax._ir.trace import Array
@@ -165,7 +165,7 @@ def _reduced(mine: Array, exchange: Exchange, layout: Layout) -> Any:
     gathered = _between(mine, exchange, layout, Kind.GATHER)
     if layout.count > _FEW:
         return _REDUCED[exchange.kind](gathered, (0,))
-    # Of a few whole arrays, which takes a quarter of the time of a reduction along them.
+    # A few arrays are combined whole, in a quarter of the time of a reduction along their axis.
     return functools.reduce(_EXTREMES[exchange.kind], [
         reshape(slice_in_dim(gathered, number, number + 1, 0), mine.shape)
         for number in range(layout.count)])

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.meshes import AbstractMesh, PartitionSpec, entry_axes, get_abstract_mesh
+from maxjax._base.meshes import AbstractMesh, get_abstract_mesh
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.source import occurs_at
+from maxjax._base.specs import PartitionSpec, entry_axes
 from maxjax._ir.jaxpr import JaxprEqn, Params, Var
 from maxjax._ir.primitive import Primitive, mesh_rules
 from maxjax._ir.types import ShapedArray

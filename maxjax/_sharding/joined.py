@@ -23,7 +23,7 @@ from maxjax._primitives.slicing import slice_in_dim
 from maxjax._sharding.device_collectives import collective_p
 from maxjax._sharding.exchange import REDUCTIONS
 
-# Of an operand: copies of greater ones cost more than a wait.
+# The greatest operand that is joined with others: to copy a greater one costs more than the wait.
 _MOST_BYTES = 4 << 20
 
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import config, pytree
-from maxjax._base.meshes import AxisName, Mesh, PartitionSpec, get_abstract_mesh
+from maxjax._base.meshes import Mesh, get_abstract_mesh
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.processes import job
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, check_shape
 from maxjax._base.signatures import wraps
+from maxjax._base.specs import AxisName, PartitionSpec
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.control import operands_of, traced

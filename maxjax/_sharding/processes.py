@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base.meshes import AxisName, Mesh
+from maxjax._base.meshes import Mesh
 from maxjax._base.processes import job
 from maxjax._base.source import inherited_source_lines
+from maxjax._base.specs import AxisName
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
@@ -78,7 +79,7 @@ class Crossing:
     sizes: Sizes
     owners: tuple[int, ...]
     program: str
-    # Of all collectives so far.
+    # The groups of all collectives so far.
     seen: set[Groups] = dataclasses.field(default_factory=set, compare=False)
 
     def _parts(self, names: Sequence[AxisName]) -> list[int]:

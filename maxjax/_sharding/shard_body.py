@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from maxjax._base import config, dtypes
-from maxjax._base.meshes import AxisName
+from maxjax._base.specs import AxisName
 from maxjax._higher_order.buffer_callback import buffer_callback_p
 from maxjax._higher_order.callback import ON_EACH_SHARD, io_callback_p, pure_callback_p
 from maxjax._higher_order.debugging import debug_callback_p, debug_print_p

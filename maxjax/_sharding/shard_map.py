@@ -14,18 +14,9 @@ from typing import Any
 
 from maxjax._base import caches, config, dtypes
 from maxjax._base.interrupts import context_manager
-from maxjax._base.meshes import (
-    AnyMesh,
-    AxisName,
-    AxisType,
-    Mesh,
-    PartitionSpec,
-    SpecEntry,
-    entry_axes,
-    spec_axes,
-    use_abstract_mesh,
-)
+from maxjax._base.meshes import AnyMesh, AxisType, Mesh, use_abstract_mesh
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.specs import AxisName, PartitionSpec, SpecEntry, entry_axes, spec_axes
 from maxjax._higher_order.calls import of_results, without_dead_code
 from maxjax._higher_order.control import chosen, merged, rearranged
 from maxjax._higher_order.jit import jit_p

@@ -9,22 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, overload
 
 from maxjax._base import pytree
-from maxjax._base.meshes import (
-    AbstractMesh,
-    AnyMesh,
-    AxisName,
-    AxisType,
-    Mesh,
-    PartitionSpec,
-    entry_axes,
-    get_abstract_mesh,
-    spec_axes,
-)
+from maxjax._base.meshes import AbstractMesh, AnyMesh, AxisType, Mesh, get_abstract_mesh
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.signatures import argument_names, wraps
 from maxjax._base.source import function_location
+from maxjax._base.specs import AxisName, PartitionSpec, entry_axes, spec_axes
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.control import operands_of
 from maxjax._higher_order.jit_refs import returned_ref

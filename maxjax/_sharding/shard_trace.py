@@ -17,17 +17,10 @@ import numpy as np
 
 from maxjax._base import caches, config
 from maxjax._base.interrupts import context_manager
-from maxjax._base.meshes import (
-    NONE_AROUND,
-    AnyMesh,
-    AxisName,
-    Mesh,
-    PartitionSpec,
-    around,
-    within,
-)
+from maxjax._base.meshes import NONE_AROUND, AnyMesh, Mesh, around, within
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.specs import AxisName, PartitionSpec
 from maxjax._higher_order.buffer_callback import buffer_callback_p
 from maxjax._higher_order.callback import io_callback_p, pure_callback_p
 from maxjax._ir.jaxpr import (

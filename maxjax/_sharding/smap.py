@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from maxjax._base import pytree
-from maxjax._base.meshes import AxisName, AxisType, PartitionSpec, get_abstract_mesh
+from maxjax._base.meshes import AxisType, get_abstract_mesh
 from maxjax._base.pytree import PyTree
+from maxjax._base.specs import AxisName, PartitionSpec
 from maxjax._sharding.shard_map_api import INFER, shard_map
 
 

@@ -13,7 +13,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from maxjax._base.meshes import AbstractMesh, AxisName, PartitionSpec, use_abstract_mesh
+from maxjax._base.meshes import AbstractMesh, use_abstract_mesh
+from maxjax._base.specs import AxisName, PartitionSpec
 from maxjax._ir.axes import named_axes
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import (

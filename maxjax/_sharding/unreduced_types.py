@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.meshes import UnreducedKind
+from maxjax._base.specs import UnreducedKind
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.arithmetic import add_p, div_p, integer_pow_p, mul_p, sub_p

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from maxjax._base.meshes import PartitionSpec, entry_axes
+from maxjax._base.specs import PartitionSpec, entry_axes
 from maxjax._ir.runtime import Devices
 
 

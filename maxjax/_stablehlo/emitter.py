@@ -176,7 +176,7 @@ class Emitter(Lowering[Value]):
         types = (f"({', '.join([x.type for x in operands])}) -> "
                  f"({', '.join([x.type for x in made])})")
         properties = f" <{{{attributes}}}>" if attributes else ""
-        # Of this one, not of the last in a region.
+        # Read before the regions are written, whose operations change them.
         location, said = self.location(), self.attributes()
         if discardable:
             said = f" {{{discardable}}}"

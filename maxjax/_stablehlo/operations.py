@@ -18,7 +18,7 @@ UNARY = {
     "tan": "tan", "tanh": "tanh", "not": "not", "population_count": "popcnt",
     "clz": "count_leading_zeros",
 }
-# Of the dialect that XLA expands: JAX uses it as well.
+# The operations of CHLO, the dialect that XLA expands; JAX writes them too.
 CLIENT = {
     "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan",
     "atanh": "atanh", "bessel_i1e": "bessel_i1e", "cosh": "cosh", "digamma": "digamma",

@@ -24,7 +24,7 @@ from maxjax._stablehlo.text import boolean, integers, listed
 _INDEX = np.dtype(np.int32)
 # Values that the message of an assertion says.
 _MOST_SHOWN = 32
-# Of these the operands' types do not say the result's.
+# The operations whose results' types do not follow from those of the operands.
 _SIZED = frozenset([f"stablehlo.{name}" for name in (
     "iota", "reshape", "broadcast_in_dim", "rng_bit_generator", "custom_call")])
 

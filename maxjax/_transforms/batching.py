@@ -12,8 +12,8 @@ import numpy as np
 
 from maxjax._base import config
 from maxjax._base.errors import InternalError
-from maxjax._base.meshes import AxisName, SpecEntry
 from maxjax._base.meshes import use as mesh_use
+from maxjax._base.specs import AxisName, SpecEntry
 from maxjax._ir.axes import jaxpr_uses_axis, named_axes, uses_axis
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.meshes import PartitionSpec, get_abstract_mesh, spec_axes
+from maxjax._base.meshes import get_abstract_mesh
+from maxjax._base.specs import PartitionSpec, spec_axes
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, derived
 from maxjax._ir.primitive import Primitive

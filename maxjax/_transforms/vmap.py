@@ -7,11 +7,11 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
-from maxjax._base.meshes import AxisName, SpecEntry, entry_axes, spec_axes
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import leaf_names, parameter_names, wraps
 from maxjax._base.source import VMAP, function_location, transformed
+from maxjax._base.specs import AxisName, SpecEntry, entry_axes, spec_axes
 from maxjax._base.tracebacks import boundary
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed

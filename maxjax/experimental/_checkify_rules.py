@@ -11,7 +11,7 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
-from maxjax._base.meshes import PartitionSpec
+from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order import custom_jvp as custom
 from maxjax._higher_order import scan as scan_module
 from maxjax._higher_order import while_loop as while_module

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.meshes import PartitionSpec
 from maxjax._base.missing import explain_missing_names
 from maxjax._base.processes import job
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._distributed.start import connection
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array

@@ -19,7 +19,7 @@ from maxjax import lax, random
 from maxjax._base import dtypes
 from maxjax._base.config import enable_x64
 from maxjax._base.flatbuffer import Buffer, Damaged, Table
-from maxjax._base.meshes import PartitionSpec
+from maxjax._base.specs import PartitionSpec
 from maxjax._base.tree_format import UnregisteredType, decode_tree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import export_format, export_jax

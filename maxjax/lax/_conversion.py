@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.meshes import AbstractMesh, PartitionSpec, get_abstract_mesh
+from maxjax._base.meshes import AbstractMesh, get_abstract_mesh
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.constraints import (
     check_out_sharding,
     constrained,

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.meshes import AbstractMesh, PartitionSpec
+from maxjax._base.meshes import AbstractMesh
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.constraints import resharded
 from maxjax._primitives.broadcasting import broadcast_in_dim
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, pytree
-from maxjax._base.meshes import UnreducedKind
 from maxjax._base.pytree import PyTreeSpec
+from maxjax._base.specs import UnreducedKind
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.composed import bind_composed, reduce_p
 from maxjax._higher_order.constraints import reduced_with_out_sharding, with_out_sharding

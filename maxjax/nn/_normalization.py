@@ -14,8 +14,8 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import config, dtypes
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.constraints import over_context, with_out_sharding
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import make_jit

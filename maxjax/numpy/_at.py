@@ -73,7 +73,33 @@ _KINDS: dict[str, tuple[Primitive, Primitive | None]] = {
 
 
 class IndexUpdateHelper:
-    """``x.at``, to be indexed."""
+    """``x.at``, to be indexed: ``x.at[index]`` makes changed copies of ``x``, which stays as it is.
+
+    An array cannot be assigned to: for ``x[1] = 5`` write ``x = x.at[1].set(5)``. The methods
+    ``set``, ``add``, ``subtract``, ``multiply`` (or ``mul``), ``divide``, ``power``, ``min`` and
+    ``max`` take values, which broadcast to the shape of ``x[index]`` and are put there, or combined
+    with what is there; ``apply`` takes an elementwise function, and ``get`` only reads.
+
+    Where an index occurs twice, both updates happen, unlike in NumPy; ``set`` keeps the last one.
+    An index out of bounds is no error: an update there is dropped, and ``get`` reads the nearest
+    element. All methods take, by keyword:
+
+    Args:
+      mode: what becomes of indices out of bounds: "drop" (no update), "clip" (the nearest element),
+        "fill" (``get`` gives its argument ``fill_value``), or "promise_in_bounds" (there are none).
+      indices_are_sorted, unique_indices: promises that they are, which may save time.
+      wrap_negative_indices: whether negative indices count from the end; they do by default.
+
+    See also: ``jax.numpy.where``, ``jax.lax.dynamic_update_slice``, ``jax.lax.scatter``.
+
+    >>> x = jnp.zeros(4)
+    >>> x.at[1].set(5.)
+    Array([0., 5., 0., 0.], dtype=float32)
+    >>> x.at[jnp.array([0, 0, 9])].add(1.)
+    Array([2., 0., 0., 0.], dtype=float32)
+    >>> x.at[9].get(mode="fill", fill_value=-1.)
+    Array(-1., dtype=float32)
+    """
 
     __slots__ = ("array",)
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes, meshes
-from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding, SingleDeviceSharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.constraints import constrained, resharded
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging, staged

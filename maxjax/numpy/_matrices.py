@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._base.meshes import PartitionSpec
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.constraints import resharded
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array

@@ -11,8 +11,9 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.meshes import PartitionSpec, get_abstract_mesh
+from maxjax._base.meshes import get_abstract_mesh
 from maxjax._base.shardings import NamedSharding
+from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.constraints import (
     resharded,

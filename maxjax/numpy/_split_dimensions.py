@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.meshes import PartitionSpec, entry_axes
+from maxjax._base.specs import PartitionSpec, entry_axes
 from maxjax._ir.dimensions import broadcast_shapes, count_of
 from maxjax._ir.trace import Array
 from maxjax._primitives.rules import aval_of

@@ -12,6 +12,7 @@ import numpy as np
 
 from maxjax._base import dtypes, meshes
 from maxjax._base.errors import ShardingTypeError
+from maxjax._base.specs import spec_axes
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.dimensions import is_dimension, size_index
 from maxjax._ir.trace import Array
@@ -407,7 +408,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     if out_sharding is not None:
         spec = getattr(out_sharding, "spec", out_sharding)
         axes = getattr(out_sharding, "mesh", meshes.get_abstract_mesh()).axis_names
-        if any(meshes.spec_axes(spec)) or spec.unreduced not in (frozenset(), frozenset(axes)):
+        if any(spec_axes(spec)) or spec.unreduced not in (frozenset(), frozenset(axes)):
             raise ShardingTypeError(
                 "out_sharding passed to `jnp.bincount` can only be fully replicated or fully "
                 f"unreduced along all mesh axes, got {out_sharding}")

@@ -42,8 +42,9 @@ def where(condition: ArrayLike, /, *, size: int | None = None,
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None,
-          fill_value: Any = None) -> Any:
+def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *,
+          size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
+          ) -> Array | tuple[Array, ...]:
     """Elements of ``x`` where ``condition`` holds, of ``y`` elsewhere.
 
     With only ``condition``: the indices where it holds, as from ``nonzero``.
@@ -85,23 +86,23 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     if size is not None or fill_value is not None:
         raise ValueError("size and fill_value arguments cannot be used in three-term where "
                          "function.")
-    condition, x, y = resolve("where", (condition, x, y))
-    condition = as_bool(condition)
-    if x.__class__ is ArrayImpl and y.__class__ is ArrayImpl and x.aval is y.aval and (
-            condition.aval.shape == x.aval.shape):
-        return select_n_p.bind(condition, y, x)
-    dtype, weak = dtypes.promote((type_of(x), type_of(y)))
-    x, y = cast(x, dtype, weak), cast(y, dtype, weak)
-    mesh = explicit_mesh(condition, x, y)
-    if mesh is not None and len({condition.shape, x.shape, y.shape}) > 1:
-        return _over_mesh(mesh, condition, x, y)
-    shape = condition.shape
-    if not (x.shape == shape or x.shape == ()) or not (y.shape == shape or y.shape == ()):
-        condition, x, y = promote_shapes("", condition, x, y)
-        shape = _common_shape(condition, x, y)
-        if condition.shape:
-            condition = broadcast_to(condition, shape)
-    return select_n_p.bind(condition, _spread(y, shape), _spread(x, shape))
+    holds, yes, no = resolve("where", (condition, x, y))
+    holds = as_bool(holds)
+    if yes.__class__ is ArrayImpl and no.__class__ is ArrayImpl and yes.aval is no.aval and (
+            holds.aval.shape == yes.aval.shape):
+        return select_n_p.bind(holds, no, yes)
+    dtype, weak = dtypes.promote((type_of(yes), type_of(no)))
+    yes, no = cast(yes, dtype, weak), cast(no, dtype, weak)
+    mesh = explicit_mesh(holds, yes, no)
+    if mesh is not None and len({holds.shape, yes.shape, no.shape}) > 1:
+        return _over_mesh(mesh, holds, yes, no)
+    shape = holds.shape
+    if not (yes.shape == shape or yes.shape == ()) or not (no.shape == shape or no.shape == ()):
+        holds, yes, no = promote_shapes("", holds, yes, no)
+        shape = _common_shape(holds, yes, no)
+        if holds.shape:
+            holds = broadcast_to(holds, shape)
+    return select_n_p.bind(holds, _spread(no, shape), _spread(yes, shape))
 
 
 def _common_shape(condition: Any, x: Any, y: Any) -> tuple[int, ...]:

@@ -73,7 +73,7 @@ def _binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> A
     count = jnp.floor(n)
     by_waiting = bad_count | (n * q <= 10)
     waited = _by_waiting(key, jnp.where(by_waiting, count, 0), q, dtype)
-    # Of each number, one of the two is taken.
+    # Both are computed for all elements, and one is taken for each.
     rejected = _by_rejection(clone(key), jnp.where(by_waiting, 10_000, count),
                              jnp.where(by_waiting, 0.5, q), dtype)
     result = jnp.where(by_waiting, waited, rejected)

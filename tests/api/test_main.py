@@ -157,7 +157,10 @@ def test_what_is_not_there(code, words, tmp_path):
 def test_usage_is_shown_and_wrong_options_are_refused(tmp_path):
     help_text = python("-m", "maxjax", "--help", cwd=tmp_path)
     assert help_text.returncode == 0 and "SCRIPT" in help_text.stdout
-    assert python("-m", "maxjax", "--wrong", cwd=tmp_path).returncode == 2
+    wrong = python("-m", "maxjax", "--wrong", cwd=tmp_path)
+    assert wrong.returncode == 2 and wrong.stderr.startswith("unknown option --wrong\nusage: ")
+    surplus = python("-m", "maxjax", "-V", "now", cwd=tmp_path)
+    assert surplus.returncode == 2 and "-V takes no arguments, got now" in surplus.stderr
 
 
 def test_without_a_script_the_program_is_read(tmp_path):

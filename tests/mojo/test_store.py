@@ -466,6 +466,14 @@ def test_a_process_that_ends_during_a_build(cache, compiler, how):
     assert [path for path in left if path.name[8:24] != claims.number(cache.directory)] == []
 
 
+def test_what_an_ending_process_no_longer_builds_is_not_warned_of(warned, monkeypatch):
+    monkeypatch.setattr(toolchain, "_running", {})
+    monkeypatch.setattr(toolchain, "_ending", False)
+    toolchain._end_all()
+    warning_module.warn_once("programs run without compiled kernels: the interpreter is ending")
+    assert not warned
+
+
 @pytest.mark.parametrize("number", ("KILL", "STOP"))
 def test_a_compiler_that_somebody_ends_or_stops(cache, compiler, tmp_path, number):
     """What was killed is tried once more; what was stopped goes on."""

@@ -31,6 +31,7 @@ from maxjax._max import kernel_digest
 from maxjax._max.folder_locks import fresh_name
 from maxjax._max.mojo import crew, load, standard_library
 from maxjax._max.versions import cpu_target, versions
+from maxjax._max.warning import warn_no_more
 
 logger = logging.getLogger("maxjax")
 
@@ -527,6 +528,7 @@ def _end(process: subprocess.Popen) -> None:
 
 def _end_all() -> None:
     global _ending
+    warn_no_more()
     with _lock:
         _ending = True
         running = list(_running.values())

@@ -31,7 +31,8 @@ TABLE = {
         s.at[0].set(1.)
         a.at[0,1,2].set(1)
     """, raises=True) + check(
-        "jnp.arange(3).at[jnp.int64(2**32 + 1)].set(7)", x64=True),
+        "jnp.arange(3).at[jnp.int64(2**32 + 1)].set(7)", x64=True) + check(
+        "jnp.arange(3).at[2**31].set(7)", "jnp.arange(3).at[2**40 + 1].set(7)"),
     "jax.Array.at[].add": rows("""
         a.at[0].add(v)
         a.at[:,::2].add(1.)
@@ -130,5 +131,5 @@ TABLE = {
         a.at[5].get(mode='nope')
         v.at[far].get(mode='fill',fill_value=s)
         v.at[k].get(mode='wrap')
-    """, raises=True),
+    """, raises=True) + check("jnp.arange(3).at[2**40 + 1].get(mode='fill')"),
 }

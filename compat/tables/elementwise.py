@@ -56,7 +56,11 @@ put("bitwise_and bitwise_or bitwise_xor gcd lcm left_shift right_shift bitwise_l
 
 # What the families do not reach.
 MORE = {
-    "frexp": elementwise(1, grad=False, dtypes="float32 bfloat16 float16 int32 complex64"),
+    "frexp": (
+        elementwise(1, grad=False, dtypes="float32 bfloat16 float16 int32 complex64")
+        + case("f(x.astype('float8_e4m3fn'))", modes="eager jit",
+               x=array([1.5, 0.0, 3.0, -448.0], "float32"))
+    ),
     "spacing": elementwise(1, grad=False, dtypes="float32 float16 int32 complex64"),
     "ldexp": (
         cases("f(x, i)", x=shaped(4), i=ints(4, low=-3, high=4), dtypes="float32 float16 int32")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compat.spec import Case, array, case, cases, floats, ints
+from compat.spec import Case, array, case, cases, check, floats, ints
 
 TABLE: dict[str, list[Case]] = {}
 FUNCTIONS = {
@@ -37,6 +37,8 @@ for _names, _functions in FUNCTIONS.items():
             TABLE[f"jax.scipy.stats.{_name}.{_function}"] = rows
 
 S = "jax.scipy.stats"
+for _function in ("ppf", "isf"):
+    TABLE[f"{S}.cauchy.{_function}"] += check("f(jnp.array([0.3 + 0.1j]))")
 TABLE |= {
     f"{S}.poisson.entropy": case("f(m)", m=array([0.5, 2.5, 8.0], "float32"), modes="eager jit",
                                  tol="iterative"),

@@ -147,8 +147,6 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_remat3": False,
         "jax_remove_size_one_mesh_axis_from_type": False, "jax_scan3": False,
         "jax_use_direct_linearize": True},
-    "it names modules of JAX; maxjax has one logger, and jax_logging_level for it": {
-        "jax_debug_log_modules": ""},
     "a check or a message that maxjax does not have": {
         "jax_captured_constants_report_frames": 0,
         "jax_enable_checks": False,

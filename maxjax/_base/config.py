@@ -6,12 +6,11 @@ in capitals), and for a block of code in one thread by its context manager.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from typing import Any
 
-from maxjax._base import option_kinds, spans
+from maxjax._base import logs, option_kinds, spans
 from maxjax._base.interrupts import entered_at_once
 from maxjax._base.option_kinds import Kind, one_of
 from maxjax._base.options import (
@@ -22,8 +21,6 @@ from maxjax._base.options import (
     Option,
     OptionContext,
 )
-
-logger = logging.getLogger("maxjax")
 
 config = Config()
 
@@ -136,6 +133,10 @@ disallow_mesh_context_manager = config.define(
 logging_level = config.define(
     "jax_logging_level", "NOTSET", "The level of maxjax's loggers; None leaves it as it is.",
     one_of((None, "NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")))
+debug_log_modules = config.define(
+    "jax_debug_log_modules", "",
+    "Loggers, separated by commas, whose debug messages are written to the error stream: jax for "
+    "all, jax._src.dispatch for traces, jax._src.interpreters.pxla for what is compiled.")
 platforms = config.define(
     "jax_platforms", None, "The platforms to compute on, the default one first.",
     option_kinds.OPTIONAL_STRING)
@@ -159,23 +160,12 @@ check_tiers = config.define_own(
     "check_tiers", False,
     "Run both tiers on every call of a compiled program, and raise where they differ.")
 
-_log_handler = logging.StreamHandler()      # to stderr
-_log_handler.setFormatter(logging.Formatter(
-    "{levelname}:{asctime}:{name}:{lineno}: {message}", style="{"))
-
-
-def _set_logging_level() -> None:
-    logger.removeHandler(_log_handler)
-    level = logging_level.process_value
-    if level is not None:
-        logger.setLevel(level)
-        if level != "NOTSET":
-            logger.addHandler(_log_handler)
-
-
-logging_level.on_change.append(_set_logging_level)
+logging_level.on_change.append(lambda: logs.set_level(logging_level.process_value))
+debug_log_modules.on_change.append(lambda: logs.debug_modules(debug_log_modules.process_value))
+if debug_log_modules.process_value:
+    logs.debug_modules(debug_log_modules.process_value)
 if logging_level.process_value != "NOTSET":
-    _set_logging_level()
+    logs.set_level(logging_level.process_value)
 
 
 class _Status:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from maxjax._base import config, monitoring, pytree, spans
+from maxjax._base import config, logs, monitoring, pytree, spans
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names, fun_name, positional_names, signature_of
 from maxjax._base.source import function_location
@@ -57,8 +57,6 @@ from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Function, Value
 from maxjax._transforms.autodiff import check_callable
-
-logger = logging.getLogger("maxjax")
 
 
 class _Signature:
@@ -411,10 +409,10 @@ class PjitFunction:
                                 fun_name=self.function_name)
         closed = closed.with_facts(closed.facts._replace(
             name=self.function_name, qualname=self.__qualname__, argument_names=names))
-        if config.log_compiles.value:
-            logger.warning("Finished tracing %s for jit in %.9f sec", self.function_name,
-                           time.perf_counter() - start)
-            logger.warning("Compiling jit(%s) with global shapes and types %s.",
+        level = logging.WARNING if config.log_compiles.value else logging.DEBUG
+        logs.DISPATCH.log(level, "Finished tracing %s for jit in %.9f sec", self.function_name,
+                         time.perf_counter() - start)
+        logs.COMPILING.log(level, "Compiling jit(%s) with global shapes and types %s.",
                            self.function_name, tuple(avals))
         if context.trace is installed.runtime:
             warn_of_constants(closed.consts)

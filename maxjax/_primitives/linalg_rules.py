@@ -78,27 +78,37 @@ def _where_lower(x: Array, offset: int, otherwise: Array) -> Any:
     return select(ge(add(row, np.int32(offset)), column), otherwise, x)
 
 
-def lower(x: Array, offset: int = 0) -> Any:
-    """The lower triangle, with zeros above."""
-    return _where_lower(x, offset, full(x.shape, 0, x.dtype))
+def _zeros(x: Array, keeps_weak: bool) -> Any:
+    zeros = full(x.shape, 0, x.dtype)
+    return convert_element_type(zeros, x.dtype, aval_of(x).weak_type) if keeps_weak else zeros
 
 
-def upper(x: Array, offset: int = 0) -> Any:
-    """The upper triangle, with zeros below."""
-    return _where_lower(full(x.shape, 0, x.dtype), offset - 1, x)
+def lower(x: Array, offset: int = 0, keeps_weak: bool = False) -> Any:
+    """The lower triangle, with zeros above.
+
+    Args:
+      keeps_weak: whether it is as weakly typed as ``x``; else it is strongly typed.
+    """
+    return _where_lower(x, offset, _zeros(x, keeps_weak))
 
 
-def on_diagonal(x: Array) -> Any:
-    """``x`` on the diagonal, zero elsewhere."""
+def upper(x: Array, offset: int = 0, keeps_weak: bool = False) -> Any:
+    """The upper triangle, with zeros below; see ``lower``."""
+    return _where_lower(_zeros(x, keeps_weak), offset - 1, x)
+
+
+def on_diagonal(x: Array, keeps_weak: bool = False) -> Any:
+    """``x`` on the diagonal, zero elsewhere; see ``lower``."""
     last = len(x.shape) - 1
     row, column = (iota(dtypes.int32, x.shape, axis) for axis in (last - 1, last))
-    return select(eq(row, column), full(x.shape, 0, x.dtype), x)
+    return select(eq(row, column), _zeros(x, keeps_weak), x)
 
 
 def hermitian_of(x: Array) -> Any:
-    """The Hermitian matrices with the lower triangles of ``x``."""
-    half = lower(x, -1)
-    return add(add(half, adjoint(half)), as_dtype(real(on_diagonal(x)), x.dtype))
+    """The Hermitian matrices with the lower triangles of ``x``, as weakly typed as they are."""
+    half = lower(x, -1, keeps_weak=True)
+    middle = real(on_diagonal(x, keeps_weak=True))
+    return add(add(half, adjoint(half)), as_dtype(middle, x.dtype))
 
 
 def diagonal(x: Array) -> Any:

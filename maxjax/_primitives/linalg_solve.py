@@ -105,9 +105,10 @@ def _triangular_jvp(primals: Sequence[Array], tangents: Sequence[Array], **param
     total = None if b_tangent is None else triangular_solve_p.bind(a, b_tangent, **params)
     if a_tangent is not None:
         # op(a) x = b: the tangent of x solves op(a) x' = b' - op(a') x.
-        change = lower(a_tangent) if params["lower"] else upper(a_tangent)
+        triangle = lower if params["lower"] else upper
+        change = triangle(a_tangent, keeps_weak=True)
         if params["unit_diagonal"]:
-            change = sub(change, on_diagonal(change))
+            change = sub(change, on_diagonal(change, keeps_weak=True))
         if params["transpose_a"]:
             change = swapped(change)
         if params["conjugate_a"]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import collection, config, dtypes, monitoring, spans, threads, variables
+from maxjax._base import collection, config, dtypes, logs, monitoring, spans, threads, variables
 from maxjax._base.blas import blas_threads
 from maxjax._base.errors import CompileError
 from maxjax._base.interrupts import context_manager
@@ -354,9 +354,10 @@ class Tiering(program_module.Tiering):
             program.compiled = CompiledProgram(program.opened.jaxpr, prepared.pieces, runs)
             program.state = "compiled"
             program.reason = None
-        if config.log_compiles.value:
-            logger.warning("Finished MAX compilation of %s in %.1f s",
-                           program.closed.jaxpr.debug_info or "a program", program.compile_seconds)
+        logs.DISPATCH.log(
+            logging.WARNING if config.log_compiles.value else logging.DEBUG,
+            "Finished MAX compilation of %s in %.1f s",
+            program.closed.jaxpr.debug_info or "a program", program.compile_seconds)
 
     def _complete(self, program: Program) -> None:
         """Marks a program as compiled whose kernels have all taken the vector machine's place."""

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes
-from maxjax._base.config import logger
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.interrupts import context_manager
+from maxjax._base.logs import logger
 from maxjax._base.shardings import Sharding, SingleDeviceSharding
 from maxjax._base.source import is_internal
 from maxjax._ir.staging import is_staging

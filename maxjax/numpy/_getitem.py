@@ -127,7 +127,7 @@ def take(x: Array, index: Any, mode: GatherScatterMode | None = None, fill_value
             x = window(x, dim, part)
         index = tuple(parts)
     x, index = with_flags(x, index)
-    entries = parse(x.aval.shape, index)
+    entries = parse(x.aval.shape, index, reads=mode in (None, PROMISE))
     fills = mode in (FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     kinds = {entry.kind for entry in entries}
     # Under a transformation fixed slices are slices, which have a rule of their own.

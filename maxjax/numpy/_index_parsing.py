@@ -53,10 +53,17 @@ class Entry:
         self.dim = dim
 
 
-def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
+def parse(shape: tuple[int, ...], index: Any, reads: bool = False) -> list[Entry]:
     """The parts of an index, one for each dimension and new axis; masks become positions.
 
     Scalar booleans have already become arrays: see ``with_flags``.
+
+    Args:
+      reads: whether ``x[index]`` is read and no mode says what is out of bounds.
+
+    Raises:
+      IndexError: too many indices, a mask of another shape, or an integer in an empty dimension.
+      OverflowError: an integer does not fit JAX's integers.
     """
     parts = [part for entry in as_tuple(index) for part in _expand(entry)]
     ellipses = sum(part is Ellipsis for part in parts)
@@ -94,7 +101,6 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
             entries.append(Entry("slice", _range(part, shape[dim], position), dim))
             dim += 1
         elif part.__class__ is int:
-            _check_int32(part)
             entries.append(Entry("int", part, dim))
             dim += 1
         else:
@@ -104,10 +110,12 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
         entries[gap].detached = True
     # Beside arrays of positions a number is one of them: whether there is such a place depends on
     # whether any is asked for.
-    if not any(entry.kind == "array" for entry in entries):
+    has_arrays = any(entry.kind == "array" for entry in entries)
+    if not has_arrays:
         for entry in entries:
             if entry.kind in ("int", "scalar") and not shape[entry.dim]:
                 raise IndexError(f"index is out of bounds for axis {entry.dim} with size 0")
+    _check_integers(entries, has_arrays or reads)
     return entries
 
 
@@ -131,11 +139,26 @@ def as_tuple(index: Any) -> tuple[Any, ...]:
     return (index,)
 
 
-def _check_int32(value: int) -> None:
+def _check_integers(entries: Sequence[Entry], as_arrays: bool) -> None:
+    """Refuses the integers that JAX refuses: beside arrays, and in what is read, those that its
+    default dtype does not hold. All others of 64 bits are out of bounds."""
     dtype = dtypes.python_scalar(int)[0]
-    info = np.iinfo(dtype)
-    if not info.min <= value <= info.max:
-        raise OverflowError(f"Python int {value} too large to convert to {dtype.name}")
+    low, high = map(int, dtypes.extremes(dtype))
+    too_large = [entry.value for entry in entries
+                 if entry.kind == "int" and not low <= entry.value <= high]
+    if not too_large:
+        return
+    if as_arrays and not any(
+            entry.kind == "slice" and abs(entry.value.step) != 1 for entry in entries):
+        raise OverflowError(f"Python int {too_large[0]} too large to convert to {dtype.name}")
+    if not -1 << 63 <= too_large[0] < 1 << 64:
+        raise OverflowError("Python int too large to convert to C long")
+
+
+def _within_default(value: Any) -> int:
+    """A NumPy integer, which may have more bits than JAX's: it is out of bounds all the same."""
+    low, high = map(int, dtypes.extremes(dtypes.python_scalar(int)[0]))
+    return min(max(int(value), low), high)
 
 
 class _Mask:
@@ -191,7 +214,7 @@ def _expand(entry: Any) -> list[Any]:
     if isinstance(entry, Array):
         known = entry.concrete() if isinstance(entry, Tracer) else None
         return [entry if known is None else known]
-    return [values if entry.shape else int(entry)]
+    return [values if entry.shape else _within_default(entry)]
 
 
 def concrete_mask(mask: Any) -> np.ndarray:

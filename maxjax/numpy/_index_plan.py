@@ -63,7 +63,7 @@ def static_key(index: Any) -> Any:
 
 
 def make_plan(shape: tuple[int, ...], key: tuple[Any, ...]) -> Any:
-    entries = parse(shape, tuple(slice(*e) if e.__class__ is tuple else e for e in key))
+    entries = parse(shape, tuple(slice(*e) if e.__class__ is tuple else e for e in key), reads=True)
     plan: Any = (OUTSIDE if any(is_outside(entry, shape) for entry in entries) else
                  tuple(static_steps(shape, entries)))
     if len(plans) >= _PLAN_LIMIT:

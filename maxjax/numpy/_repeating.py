@@ -158,7 +158,7 @@ def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
             return _spread(x, known, index)
         known = np.asarray(known)
         if known.dtype.kind not in "iub" and (not known.ndim or known.size and length):
-            total = (np.sum(known) * (length if known.size == 1 else 1)).tolist()
+            total = np.asarray(np.sum(known) * (length if known.size == 1 else 1)).tolist()
             raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
                             f"{[total]}.")
         if known.size == 0 == length:

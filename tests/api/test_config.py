@@ -596,20 +596,32 @@ def test_no_tracing():
     assert "'no_tracing' is set" in str(ours)
 
 
-def test_log_compiles():
-    def function(x):
-        return x * 3
-    stream = io.StringIO()
-    handler = logging.StreamHandler(stream)
-    logging.getLogger("maxjax").addHandler(handler)
+@contextlib.contextmanager
+def _debug_log_modules(j, names):
+    j.config.update("jax_debug_log_modules", names)
     try:
-        with maxjax.log_compiles(True):
-            maxjax.jit(function)(X)
+        yield
     finally:
-        logging.getLogger("maxjax").removeHandler(handler)
-    text = stream.getvalue()    # JAX's lines
-    assert "Finished tracing function for jit in" in text
-    assert "Compiling jit(function) with global shapes and types (ShapedArray(float32[3])" in text
+        j.config.update("jax_debug_log_modules", "")
+
+
+@pytest.mark.parametrize("logging_on", [
+    lambda j: contextlib.nullcontext(), lambda j: j.log_compiles(True),
+    *[functools.partial(_debug_log_modules, names=names) for names in (
+        "jax", "jax._src.dispatch", "jax._src.interpreters.pxla",
+        "jax._src.dispatch,jax._src.interpreters.pxla", "json")]])
+def test_logs_of_compilations(logging_on, caplog):
+    """What is traced and compiled is logged as in JAX, by loggers of JAX's names."""
+    def records(j):
+        j.jit(lambda x: x - 1)(X)       # whatever the first call logs
+        caplog.clear()
+        with logging_on(j):
+            j.jit(lambda x: x * 3)(X)
+        return [(record.name, record.levelname, re.sub(r"[\d.]+ sec.*|Argument mapping.*", "",
+                                                       record.getMessage()).strip())
+                for record in caplog.records
+                if re.match("Finished tracing|Compiling", record.getMessage())]
+    assert records(maxjax) == records(jax)
 
 
 def test_named_scopes_and_calls():

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import os
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_fft
+from maxjax._base.threads import Event, process
 from maxjax._ir.contract import SHAPE, instance, takes
 from maxjax._ir.costs import Avals, Cost, XlaCost
 from maxjax._ir.linearity import SUM
@@ -51,6 +54,11 @@ _TRANSFORMS = {FftType.FFT: "fftn", FftType.IFFT: "ifftn", FftType.RFFT: "rfftn"
 # From this many elements on, threads save more than they cost.
 _THREADED_SIZE = 1 << 16
 
+# From this many elements on, some tenths of a second, an interrupt does not wait for the end.
+_LONG_SIZE = 1 << 25
+# How often it is looked whether the process has forked meanwhile, which a handler may do.
+_FORK_POLL_SECONDS = 1.0
+
 
 def _abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> ShapedArray:
     taken = (dtypes.float32, dtypes.float64) if fft_type == FftType.RFFT else dtypes.COMPLEX
@@ -77,9 +85,51 @@ def _specialize(in_avals: Sequence[ShapedArray], params: Params,
         transform = getattr(scipy_fft, name.rstrip("n"))
         # A length that is not told needs no looking at.
         length = lengths[0] if name == "irfftn" or x.shape[-1] != lengths[0] else None
-        return lambda x: transform(x, length, workers=workers)
-    transform, axes = getattr(scipy_fft, name), tuple(range(-len(lengths), 0))
-    return lambda x: transform(x, lengths, axes, workers=workers)
+
+        def compute(x: np.ndarray) -> np.ndarray:
+            return transform(x, length, workers=workers)
+    else:
+        transform, axes = getattr(scipy_fft, name), tuple(range(-len(lengths), 0))
+
+        def compute(x: np.ndarray) -> np.ndarray:
+            return transform(x, lengths, axes, workers=workers)
+    return functools.partial(_apart, compute) if max(x.size, out.size) >= _LONG_SIZE else compute
+
+
+def _apart(compute: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """Its result, computed by another thread, while this one can be interrupted.
+
+    One call of SciPy may take minutes, and no signal's handler runs before it returns. As in JAX,
+    what nobody waits for any more is still computed to its end. The operand lives as long: what
+    lies in memory that a program frees when it is interrupted is copied.
+    """
+    owner = x
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if not owner.flags.owndata:
+        x = x.copy()
+    forks, ended = process.forks, Event()
+    results: list[np.ndarray] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(compute(x))
+        except BaseException as error:      # raised where it is waited for
+            errors.append(error)
+        ended.set()
+
+    try:
+        # A daemon: the interpreter does not wait at its end for what nobody waits for.
+        threading.Thread(target=run, name="maxjax-fft", daemon=True).start()
+    except RuntimeError:        # no more threads
+        return compute(x)
+    while not ended.wait(_FORK_POLL_SECONDS):
+        if process.forks != forks:      # in a handler: the thread is the parent's
+            return compute(x)
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def _multiplicity(x: Array, length: int) -> Any:

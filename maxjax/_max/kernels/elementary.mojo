@@ -79,6 +79,7 @@ comptime LN2_LOW = 1.9082149288430703e-10
 comptime LN2_HIGH_SINGLE = 0.693145751953125
 comptime LN2_LOW_SINGLE = 1.4286068203094173e-06
 comptime LOG2_E = 1.4426950408889634
+comptime ROUNDING = 6755399441055744.0
 comptime PI = 3.141592653589793
 comptime PI_LOW = 1.2246467991473532e-16
 comptime PI_OVER_2 = 1.5707963267948966
@@ -102,6 +103,49 @@ def horner[
 
 
 @always_inline
+def coefficient_at[
+    dtype: DType, width: SIMDLength, coefficients: Span[Scalar[F64], ...], index: Int
+]() -> SIMD[dtype, width]:
+    return SIMD[dtype, width](coefficients[index].cast[dtype]())
+
+
+@always_inline
+def four_terms[
+    dtype: DType, width: SIMDLength, //, coefficients: Span[Scalar[F64], ...], first: Int
+](x: SIMD[dtype, width], square: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """Evaluates the coefficients from `first` on, four of them or what there is."""
+    comptime left = len(coefficients) - first
+    var low = coefficient_at[dtype, width, coefficients, first]()
+    comptime if left > 1:
+        low = fma(coefficient_at[dtype, width, coefficients, first + 1](), x, low)
+    comptime if left > 2:
+        var high = coefficient_at[dtype, width, coefficients, first + 2]()
+        comptime if left > 3:
+            high = fma(coefficient_at[dtype, width, coefficients, first + 3](), x, high)
+        low = fma(high, square, low)
+    return low
+
+
+@always_inline
+def polynomial[
+    dtype: DType, width: SIMDLength, //, coefficients: Span[Scalar[F64], ...]
+](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """Evaluates the same as `horner`, four coefficients at a time.
+
+    For two products more, the chain of operations that wait for one another is a third as long:
+    a loop over scalars consists of such chains. The constant coefficient is rounded three times,
+    so this is for what is added to something larger.
+    """
+    comptime last = (len(coefficients) - 1) // 4
+    var square = x * x
+    var fourth = square * square
+    var result = four_terms[coefficients, 4 * last](x, square)
+    comptime for i in range(1, last + 1):
+        result = fma(result, fourth, four_terms[coefficients, 4 * (last - i)](x, square))
+    return result
+
+
+@always_inline
 def round_even[
     dtype: DType, width: SIMDLength, //
 ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
@@ -109,6 +153,18 @@ def round_even[
     return llvm_intrinsic[
         "llvm.roundeven", SIMD[dtype, width], has_side_effect=False
     ](x)
+
+
+@always_inline
+def rounded_product[
+    dtype: DType, width: SIMDLength, //
+](x: SIMD[dtype, width], factor: Float64) -> SIMD[dtype, width]:
+    """Gives the integer nearest to `x * factor`, in float64, where it is below 2^51.
+
+    At 1.5 * 2^52 a float64 has no room for a fraction.
+    """
+    comptime V = SIMD[dtype, width]
+    return fma(x, V(factor.cast[dtype]()), V(ROUNDING)) - V(ROUNDING)
 
 
 @always_inline
@@ -140,7 +196,7 @@ def power_of_two[
         var bits = integer_bits(rebind[SIMD[DType.float32, width]](k))
         return SIMD[dtype, width](from_bits=(bits + 127) << 23)
     else:
-        var bits = (k + 6755399441055744.0).to_bits[DType.uint64]()
+        var bits = (k + ROUNDING).to_bits[DType.uint64]()
         return SIMD[dtype, width](from_bits=(bits + 1023) << 52)
 
 
@@ -158,10 +214,11 @@ def reduce_exponent[
     dtype: DType, width: SIMDLength, //
 ](x: SIMD[dtype, width], mut k: SIMD[dtype, width]) -> SIMD[dtype, width]:
     """Splits x = k ln(2) + r with |r| <= ln(2)/2; returns r."""
-    k = round_even(x * LOG2_E)
     comptime if dtype == DType.float32:
+        k = round_even(x * LOG2_E)
         return fma(-k, LN2_LOW_SINGLE, fma(-k, LN2_HIGH_SINGLE, x))
     else:
+        k = rounded_product(x, LOG2_E)
         return fma(-k, LN2_LOW, fma(-k, LN2_HIGH, x))
 
 
@@ -172,7 +229,7 @@ def exp_minus_one_near_zero[
     comptime if dtype == DType.float32:
         return fma(horner[EXPM1_SINGLE](r), r * r, r)
     else:
-        return fma(horner[EXPM1_DOUBLE](r), r * r, r)
+        return fma(polynomial[EXPM1_DOUBLE](r), r * r, r)
 
 
 @always_inline
@@ -192,11 +249,28 @@ def exp_scaled[
 ](
     x: SIMD[dtype, width], shift: SIMD[dtype, width], tail: SIMD[dtype, width]
 ) -> SIMD[dtype, width]:
-    """Gives e^(x + tail) * 2^shift, for a tail much smaller than x."""
-    var clamped = clamp_exponent(x)
+    """Gives e^(x + tail) * 2^shift, for a tail much smaller than x, and a shift of 0 or -1."""
     var k = SIMD[dtype, width]()
-    var r = reduce_exponent(clamped, k) + tail
-    return scale(exp_minus_one_near_zero(r) + 1, k + shift)
+    var r = reduce_exponent(x, k) + tail
+    return exp_of_parts(x, k + shift, exp_minus_one_near_zero(r))
+
+
+@always_inline
+def exp_of_parts[
+    dtype: DType, width: SIMDLength, //
+](
+    x: SIMD[dtype, width], k: SIMD[dtype, width], minus_one: SIMD[dtype, width]
+) -> SIMD[dtype, width]:
+    """Gives (minus_one + 1) * 2^k, and the exponential of x where that is 0 or infinite anyway."""
+    comptime V = SIMD[dtype, width]
+    comptime bound: Float64 = 110.0 if dtype == DType.float32 else 760.0
+    comptime most = bound.cast[dtype]()
+    # In two steps, so that neither factor leaves the normal range early.
+    var half = round_even(k * 0.5)
+    var power = power_of_two(half)
+    var result = fma(minus_one, power, power) * power_of_two(k - half)
+    var beyond = x.gt(0).select(V(INFINITY), V(0))
+    return abs(x).gt(most).select(beyond, result)
 
 
 @always_inline
@@ -208,7 +282,9 @@ def exp[
             exp_single(rebind[SIMD[DType.float32, width]](x))
         )
     else:
-        return exp_scaled(x, SIMD[dtype, width](0), SIMD[dtype, width](0))
+        var k = SIMD[dtype, width]()
+        var r = reduce_exponent(x, k)
+        return exp_of_parts(x, k, exp_minus_one_near_zero(r))
 
 
 @always_inline
@@ -306,18 +382,18 @@ def log_of_parts[
     var s = f / (f + 2)
     var z = s * s
     var half_square = 0.5 * f * f
-    var series: SIMD[dtype, width]
+    var inner: SIMD[dtype, width]
     var high: SIMD[dtype, width]
     var low: SIMD[dtype, width]
     comptime if dtype == DType.float32:
-        series = z * horner[LOG_SINGLE](z)
+        inner = half_square + z * horner[LOG_SINGLE](z)
         high = exponent * LN2_HIGH_SINGLE
         low = fma(exponent, LN2_LOW_SINGLE, tail)
     else:
-        series = z * horner[LOG_DOUBLE](z)
+        inner = fma(z, polynomial[LOG_DOUBLE](z), half_square)
         high = exponent * LN2_HIGH
         low = fma(exponent, LN2_LOW, tail)
-    return high - ((half_square - fma(s, half_square + series, low)) - f)
+    return high - ((half_square - fma(s, inner, low)) - f)
 
 
 @always_inline
@@ -349,9 +425,9 @@ def log[
     var exponent = V()
     var m = log_parts_of_any(x, exponent)
     var result = log_of_parts(m - 1, exponent, V(0))
-    result = x.eq(INFINITY).select(x, result)
-    result = x.eq(0).select(V(-INFINITY), result)
-    return (x.lt(0) | isnan(x)).select(V(NAN), result)
+    # One choice waits for the result, the others are made meanwhile.
+    var special = x.eq(0).select(V(-INFINITY), x.gt(0).select(x, V(NAN)))
+    return (x.gt(0) & x.lt(INFINITY)).select(result, special)
 
 
 @always_inline
@@ -396,9 +472,14 @@ def tanh[
             tanh_single(rebind[SIMD[DType.float32, width]](x))
         )
     else:
-        # tanh(a) = -t / (t + 2) with t = e^(-2a) - 1.
-        var t = expm1(-2 * abs(x))
-        return x.eq(0).select(x, copysign(-t / (t + 2), x))
+        # tanh(a) = -t / (t + 2) with t = e^(-2a) - 1, which is -1 from 20 on.
+        comptime V = SIMD[dtype, width]
+        var a = abs(x)
+        var k = V()
+        var r = reduce_exponent(a.gt(20).select(V(-40), -2 * a), k)
+        var power = power_of_two(k)
+        var t = fma(power, exp_minus_one_near_zero(r), power - 1)
+        return copysign(t / (t + 2), x)
 
 
 @always_inline
@@ -429,11 +510,14 @@ def logistic[
 def sinh[
     dtype: DType, width: SIMDLength, //
 ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-    comptime V = SIMD[dtype, width]
     var a = abs(x)
-    var t = expm1(a)
+    var k = SIMD[dtype, width]()
+    var p = exp_minus_one_near_zero(reduce_exponent(a, k))
+    # t = e^a - 1, where it is no larger than e^22.
+    var power = power_of_two(k)
+    var t = fma(power, p, power - 1)
     var small = 0.5 * (t + t / (t + 1))
-    var result = a.gt(22).select(exp_scaled(a, V(-1), V(0)), small)
+    var result = a.gt(22).select(exp_of_parts(a, k - 1, p), small)
     return x.eq(0).select(x, copysign(result, x))
 
 

@@ -14,6 +14,7 @@ from .elementary import (
     horner,
     log,
     log_parts,
+    polynomial,
     power_of_two,
     round_even,
     square_root,
@@ -252,7 +253,10 @@ def digamma[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
 def log_in_two_parts[
     width: SIMDLength, //
 ](x: SIMD[F64, width], mut low: SIMD[F64, width]) -> SIMD[F64, width]:
-    """Gives log(x) = result + low to about 66 bits, for positive finite x."""
+    """Gives log(x) = result + low to about 66 bits, for positive finite x.
+
+    The low part is some roundings of the result: it is not normalized.
+    """
     comptime V = SIMD[F64, width]
     var subnormal = x.lt(2.2250738585072014e-308)
     var scaled = subnormal.select(x * 18014398509481984.0, x)
@@ -265,18 +269,20 @@ def log_in_two_parts[
     var denominator_low = m.gt(1).select(1 - (denominator - m), m - (denominator - 1))
     var s = numerator / denominator
     var s_low = fma(-s, denominator_low, fma(-s, denominator, numerator)) / denominator
-    # q + q_low = s^2, and the series 2s (1 + q/3 + q^2/5 + q^3 TAIL/2).
+    # q + q_low = s^2, and the series 2s (1 + q/3 + q^2/5 + q^3 TAIL/2). Each sum of a product is
+    # rounded once, where what follows waits for it; what it lost is found beside it.
     var q = fma(s, s, V(0))
     var q_low = fma(s, s, -q) + 2 * s * s_low
-    var fifth = q * fma(q, horner[LOG_TAIL](q), 0.4)
+    var rest_of_series = fma(q, polynomial[LOG_TAIL](q), 0.4)
     # t + t_low = 2/3 + fifth
-    var t = 0.6666666666666666 + fifth
+    var t = fma(q, rest_of_series, 0.6666666666666666)
+    var fifth = q * rest_of_series
     var t_low = (0.6666666666666666 - t) + fifth + 3.700743415417188e-17
     # p + p_low = q t
     var p = fma(q, t, V(0))
     var p_low = fma(q, t, -p) + fma(q, t_low, q_low * t)
     # c + c_low = 2 + p
-    var c = 2 + p
+    var c = fma(q, t, V(2))
     var c_low = (2 - c) + p + p_low
     # body + body_low = s c
     var body = fma(s, c, V(0))
@@ -287,14 +293,12 @@ def log_in_two_parts[
     var k_rest = fma(
         exponent, V(4.275175589747649e-20), fma(exponent, V(1.9082149288430703e-10), -k_low)
     )
-    var high = k_high + body
+    var high = fma(s, c, k_high)
     var rest = (k_high - high) + body
     # Where the body outweighs the exponent's part the roles in that difference exchange.
     rest = exponent.eq(0).select(V(0), rest)
     low = rest + k_low + (body_low + k_rest)
-    var result = high + low
-    low = (high - result) + low
-    return result
+    return high
 
 
 @always_inline
@@ -307,9 +311,8 @@ def power_magnitude[
     var high = log_in_two_parts(a, low)
     var product = fma(y, high, V(0))
     var tail = fma(y, high, -product) + y * low
-    # Far out of range the parts would be inf - inf.
-    var bounded = abs(product).lt(1000)
-    return exp_scaled(product, V(0), bounded.select(tail, V(0)))
+    # Far out of range the tail is inf - inf, and the product alone decides.
+    return exp_scaled(product, V(0), tail)
 
 
 @always_inline
@@ -330,22 +333,24 @@ def power[
                 rebind[SIMD[DType.float32, width]](a), rebind[SIMD[DType.float32, width]](y)
             )
         )
+    # All that is special is decided meanwhile: one choice waits for the result.
     var integral = y.eq(truncate(y))
     # An odd y has a fractional half.
     var half = y * 0.5
     var odd = integral & half.ne(truncate(half))
     var infinite_y = abs(y).eq(INFINITY)
-    var shrinks = a.lt(1).ne(y.lt(0))
-    result = infinite_y.select(
-        a.eq(1).select(V(1), shrinks.select(V(0), V(INFINITY))), result
-    )
-    var edge = a.eq(0) | a.eq(INFINITY)
-    result = edge.select(a.eq(0).ne(y.lt(0)).select(V(0), V(INFINITY)), result)
-    var negative = copysign(V(1), x).lt(0)
-    result = (negative & odd).select(-result, result)
-    result = (x.lt(0) & ~integral & a.ne(INFINITY)).select(V(NAN), result)
-    result = (isnan(x) | isnan(y)).select(V(NAN), result)
-    return (y.eq(0) | x.eq(1)).select(V(1), result)
+    var infinite_or_zero = a.eq(0) | a.eq(INFINITY)
+    # Far from 1, or at the ends, the result is 0 or infinite.
+    var vanishes = infinite_or_zero.select(a.eq(0), a.lt(1)).ne(y.lt(0))
+    var special = vanishes.select(V(0), V(INFINITY))
+    special = (infinite_y & a.eq(1)).select(V(1), special)
+    var not_a_number = (x.lt(0) & ~integral & a.ne(INFINITY)) | isnan(x) | isnan(y)
+    special = not_a_number.select(V(NAN), special)
+    var one = y.eq(0) | x.eq(1)
+    special = one.select(V(1), special)
+    var negative = odd & copysign(V(1), x).lt(0) & ~not_a_number & ~one
+    result = (infinite_y | infinite_or_zero | not_a_number | one).select(special, result)
+    return negative.select(-result, result)
 
 
 @always_inline

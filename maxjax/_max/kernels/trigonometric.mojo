@@ -22,9 +22,11 @@ from .elementary import (
     PI_LOW,
     PI_OVER_2,
     PI_OVER_2_LOW,
+    ROUNDING,
     SIN,
     horner,
-    round_even,
+    polynomial,
+    rounded_product,
     square_root,
 )
 
@@ -121,7 +123,7 @@ def reduce_angle[
     mut tail: SIMD[F64, width],
 ) -> SIMD[F64, width]:
     """Splits x = quadrant * pi/2 + r + tail; returns r. NaN and infinities give NaN."""
-    var k = round_even(x * TWO_OVER_PI)
+    var k = rounded_product(x, TWO_OVER_PI)
     var first = fma(-k, HALF_PI_1, x)
     # first - k * part 2, with the rounding error kept for the tail.
     var product = fma(k, SIMD[F64, width](HALF_PI_2), SIMD[F64, width](0))
@@ -149,7 +151,7 @@ def sin_near_zero[
     width: SIMDLength, //
 ](r: SIMD[F64, width], tail: SIMD[F64, width]) -> SIMD[F64, width]:
     var z = r * r
-    return r + fma(z * r, horner[SIN](z), tail * (1 - 0.5 * z))
+    return r + fma(z * r, polynomial[SIN](z), tail * (1 - 0.5 * z))
 
 
 @always_inline
@@ -159,14 +161,14 @@ def cos_near_zero[
     var z = r * r
     var half = 0.5 * z
     var head = 1 - half
-    return head + (((1 - head) - half) + fma(z * z, horner[COS](z), -r * tail))
+    return head + (((1 - head) - half) + fma(z * z, polynomial[COS](z), -r * tail))
 
 
 @always_inline
 def quadrant_bits[
     width: SIMDLength, //
 ](quadrant: SIMD[F64, width]) -> SIMD[DType.uint64, width]:
-    return (quadrant + 6755399441055744.0).to_bits[DType.uint64]()
+    return (quadrant + ROUNDING).to_bits[DType.uint64]()
 
 
 @always_inline
@@ -219,7 +221,7 @@ def atan_of_ratio[
     comptime V = SIMD[F64, width]
     var base = upper.select(V(0.5 * PI_OVER_2), V(0))
     var base_low = upper.select(V(0.5 * PI_OVER_2_LOW), V(0))
-    return base + (u + fma(z * u, horner[ATAN](z), base_low))
+    return base + (u + fma(z * u, polynomial[ATAN](z), base_low))
 
 
 @always_inline

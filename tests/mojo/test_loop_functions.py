@@ -125,6 +125,12 @@ SHORT = {
     "vectors": lambda x: (v := x.reshape(240, 3)) * v.max(1, keepdims=True) - jnp.roll(v, 1, 1),
     "products of vectors": lambda x: jnp.stack([x.reshape(180, 4)[:, k] * x.reshape(180, 4)[
         :, k - 1] - x.reshape(180, 4)[:, k - 2] for k in range(4)], 1),
+    "scaled vectors": lambda x: (v := x.reshape(240, 3)) * np.float32([1, 2, 0.5]) - jnp.where(
+        v > np.float32([0, 1, 2]), v, 1),
+    "angles of pairs": lambda x: jnp.sin(
+        (v := x.reshape(360, 2)) + np.float32([1, 2])) - v[:, ::-1],
+    "counted vectors": lambda x: (x.astype(int).reshape(180, 4) // jnp.arange(1, 5)
+                                  + jnp.arange(180)[:, None] % 3).astype(np.float32),
     "means of vectors": lambda x: (v := x.reshape(144, 5)) / (1 + (v * v).sum(1))[:, None],
 }
 

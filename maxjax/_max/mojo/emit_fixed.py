@@ -37,13 +37,14 @@ def fixed_function(schedule: Schedule, call: KernelIntegers, name: str,
       known: of operands that are one number, and always the same one, its text.
     """
     kind = schedule.structure.kind
-    if kind == "map":
-        emitter: _Fixed = _FixedMap(schedule, call, name, known)
+    if is_of_short_rows(schedule, call):
+        emitter: _Fixed = _FixedShortRows(schedule, call, name, known)
+    elif kind == "map":
+        emitter = _FixedMap(schedule, call, name, known)
     elif kind == "rows":
-        short = _FixedShortRows(schedule, call, name, known)
-        if not short.is_suited and len(call.row_dims) > 1:
+        if len(call.row_dims) > 1:
             return None
-        emitter = short if short.is_suited else _FixedRows(schedule, call, name, known)
+        emitter = _FixedRows(schedule, call, name, known)
     elif kind == "columns" and call.rows <= _MOST_ROWS and not schedule.phases[0].stored:
         # Nothing is stored while rows are gone through.
         emitter = _FixedColumns(schedule, call, name, known)
@@ -51,6 +52,21 @@ def fixed_function(schedule: Schedule, call: KernelIntegers, name: str,
         return None
     emitter.write()
     return emitter.lines
+
+
+def is_of_short_rows(schedule: Schedule, call: KernelIntegers) -> bool:
+    """Whether a row fills no vector, but as many rows as a vector has elements do."""
+    if schedule.structure.kind not in ("map", "rows") or not schedule.phases:
+        return False
+    length, elements = call.length, call.length * call.rows
+    if (elements > _MOST_BESIDE or len(schedule.values) * elements > _MOST_LINES
+            or not call.point_dims or call.point_dims[-1][0] < _LEAST_POINTS):
+        return False
+    swept = [value for value in schedule.values if value.scope == SWEEP]
+    if any(value.kind == "apply" and value.name not in CHEAP for value in swept):
+        return True
+    widest = max((value.dtype.itemsize for value in swept), default=1)
+    return length <= _NEAR and length * widest < _VECTOR_BYTES
 
 
 class _Fixed(Emitter):
@@ -179,21 +195,8 @@ class _FixedRows(_Fixed, RowsEmitter):
 
 
 class _FixedShortRows(_Fixed):
-    """Prints a group that reduces few elements at each point: a vector of points at a time, of
-    which each element is a vector of its own."""
-
-    @property
-    def is_suited(self) -> bool:
-        """Whether a row fills no vector, but as many rows as a vector has elements do."""
-        length, elements = self.call.length, self.call.length * self.call.rows
-        if (elements > _MOST_BESIDE or len(self.schedule.values) * elements > _MOST_LINES
-                or not self.call.point_dims or self.call.point_dims[-1][0] < _LEAST_POINTS):
-            return False
-        swept = [value for value in self.schedule.values if value.scope == SWEEP]
-        if any(value.kind == "apply" and value.name not in CHEAP for value in swept):
-            return True
-        widest = max((value.dtype.itemsize for value in swept), default=1)
-        return length <= _NEAR and length * widest < _VECTOR_BYTES
+    """Prints a group of few elements at each point, which it may reduce: a vector of points at a
+    time, of which each element is a vector of its own."""
 
     def write(self) -> None:
         values = self.schedule.values

@@ -32,7 +32,7 @@ from maxjax._max.mojo.abi import (
 )
 from maxjax._max.mojo.bytecode import MACHINE
 from maxjax._max.mojo.cost import suits_machine
-from maxjax._max.mojo.emit_fixed import fixed_function
+from maxjax._max.mojo.emit_fixed import fixed_function, is_of_short_rows
 from maxjax._max.mojo.emit_loop import MOST_MULTIPLIED, LoopForm
 from maxjax._max.mojo.emitter import stored_name
 from maxjax._max.mojo.forms import Form, GroupCode
@@ -323,11 +323,13 @@ class _Writer:
             raise _Unsuited
         self.own += 1
         points = math.prod(dim[0] for dim in call.point_dims)
-        if structure.kind != "rows" and call.length < _least_row(structure) and suits_machine(
-                structure.kind, points, call.rows, call.length):
+        schedule = code.form.schedule
+        if (structure.kind != "rows" and not is_of_short_rows(schedule, call)
+                and call.length < _least_row(structure)
+                and suits_machine(structure.kind, points, call.rows, call.length)):
             self.call(at)
             return
-        name = self.fixed(code.form, code.form.schedule, call)
+        name = self.fixed(code.form, schedule, call)
         if name is not None:
             self.line(f"{name}({', '.join(self.operands(code.form, call, integers, at))})")
         else:

@@ -216,7 +216,8 @@ class Primitive:
 class OpSpec:
     """A primitive at given operand types and parameters: everything that is computed only once."""
 
-    __slots__ = ("in_avals", "out_aval", "out_avals", "params", "primitive", "run", "weight")
+    __slots__ = ("alone", "in_avals", "out_aval", "out_avals", "params", "primitive", "run",
+                 "weight")
 
     def __init__(self, primitive: Primitive, in_avals: tuple[ShapedArray, ...],
                  params: Params):
@@ -225,8 +226,11 @@ class OpSpec:
         self.params = params
         self.out_avals = abstract_results(primitive, in_avals, params)
         self.out_aval = None if primitive.multiple_results else self.out_avals[0]
-        self.run = _runner(primitive, tuple([aval.off_mesh() for aval in in_avals]), params,
-                           self.out_avals)
+        plain = tuple([aval.off_mesh() for aval in in_avals])
+        self.run = _runner(primitive, plain, params, self.out_avals)
+        alone = primitive.host.alone
+        # What runs it outside a program.
+        self.alone = (None if alone is None else alone(plain, params, self.out_avals)) or self.run
         # Bytes of the results: what a pending graph holds when it has run.
         self.weight = sum([aval.nbytes for aval in self.out_avals])
 

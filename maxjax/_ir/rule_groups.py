@@ -56,6 +56,7 @@ class Host:
       condition: ``(*avals, **params)`` -> why this application is, or None.
       specialize: ``(in_avals, params, out_avals)`` -> a faster callable of the arrays for given
         types, or None; ``evaluate`` with its parameters bound if absent.
+      alone: the same, for an application outside a program, where that gives other numbers.
       expression: ``(avals, operands)`` -> the application as a Python expression for tier 0, where
         that is cheaper than a call of a NumPy function; None where the NumPy rule is called.
         ``avals`` are of operands and results.
@@ -68,6 +69,7 @@ class Host:
     reason: str | None = None
     condition: rules.HostCondition | None = None
     specialize: rules.Specialize | None = None
+    alone: rules.Specialize | None = None
     expression: rules.Expression | None = None
     calls_blas: bool = False
     uses_one_thread: rules.UsesOneThread | None = None

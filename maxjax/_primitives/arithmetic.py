@@ -15,7 +15,7 @@ from maxjax._ir.contract import DTYPE, integer, one_of, takes
 from maxjax._ir.costs import XlaCost, bytes_of
 from maxjax._ir.jaxpr import Literal
 from maxjax._ir.linearity import FIRST, PRODUCT, SUM
-from maxjax._ir.primitive import Primitive
+from maxjax._ir.primitive import Primitive, op_spec
 from maxjax._ir.rule_groups import Host, Sharded
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
@@ -140,6 +140,36 @@ def _div_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
     return specialized(np.divide, complex_values.divide)(in_avals, params, out_avals)
 
 
+# In which XLA multiplies by a reciprocal instead of dividing by what is the same for many elements
+# (maxjax/_transforms/quotients.py says where).
+_WITH_RECIPROCALS = (dtypes.float16, dtypes.float32, dtypes.float64)
+
+
+def has_reciprocal(dtype: np.dtype) -> bool:
+    """Whether a quotient of this dtype may be a product with a reciprocal."""
+    return dtype in _WITH_RECIPROCALS
+
+
+def one_over(aval: ShapedArray) -> Literal:
+    """The number 1 of which a reciprocal of this type is computed."""
+    return Literal(aval.dtype.type(1), ShapedArray((), aval.dtype, aval.weak_type))
+
+
+def _div_alone(in_avals: tuple[ShapedArray, ...], params: Params,
+               out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
+    """By a divisor that is broadcast: outside a program nothing else reads it."""
+    out, (x, y) = out_avals[0], in_avals
+    if not has_reciprocal(out.dtype) or x.shape != out.shape or y.shape == x.shape or (
+            not y.shape and x.size == 1):
+        return None
+    number = one_over(y)
+    one = np.asarray(number.val)
+    invert = op_spec(div_p, (number.aval, y), {}).run
+    multiply = op_spec(mul_p, (x, y), {}).run
+    assert invert is not None and multiply is not None
+    return lambda x, y: multiply(x, invert(one, y))
+
+
 # Of fewer elements one division takes less time than several operations.
 _FEWEST_SHIFTED = 256
 
@@ -187,7 +217,7 @@ def _lower_rem(ctx: Lowering, x: object, y: object) -> Any:
 
 div_p = elementwise(
     "div", linearity=FIRST, accepts=NUMBERS,
-    evaluate=widened(_divide), host=Host(specialize=_div_specialize),
+    evaluate=widened(_divide), host=Host(specialize=_div_specialize, alone=_div_alone),
     kernels=(Kernel("div", kernels.NUMBERS, 2),), lower=_lower_div,
     jvp=(lambda t, x, y, out: div(t, y),
          lambda t, x, y, out: mul(mul(neg(t), x), integer_pow(y, -2))),

@@ -128,7 +128,7 @@ def run_cell(cell: Cell) -> None:
                     run_cell(ancestor)
             operand = operand.value
         values.append(operand)
-    result = spec.run(*values)
+    result = spec.alone(*values)
     if cell.parts is None:
         settle(cell, result)
     else:

@@ -17,6 +17,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._max.backend import Prepared
 from maxjax._runtime.made import made_of
 from maxjax._transforms.complex_parts import split_complex
+from maxjax._transforms.quotients import alone, multiply_by_reciprocals
 from maxjax._transforms.simplify import expand, simplify
 
 _clock = time.perf_counter_ns
@@ -89,7 +90,7 @@ class Program:
         self.look_heat = 0                  # from which on it is looked for
 
     def _simplify(self, closed: ClosedJaxpr) -> None:
-        self.closed = simplify(closed)
+        self.closed = multiply_by_reciprocals(simplify(closed))
         jaxpr = self.closed.jaxpr
         # Constants are inputs of both tiers: a large one is not copied into the program.
         opened = ClosedJaxpr(jaxpr.replace(
@@ -365,6 +366,6 @@ def _graph_jaxpr(cells: Sequence[Any], inputs: Sequence[Any],
         for part, aval in zip(parts, cell.spec.out_avals, strict=True):
             var = variables[id(part)] = Var(aval.off_mesh())
             outvars.append(var)
-        eqns.append(JaxprEqn(cell.spec.primitive, operands, cell.spec.params, outvars))
+        eqns += alone(JaxprEqn(cell.spec.primitive, operands, cell.spec.params, outvars))
     outvars = [variables[id(part)] for part in outputs]
     return ClosedJaxpr(Jaxpr([], invars, outvars, eqns, "eager operations"))

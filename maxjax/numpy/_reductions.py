@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -12,12 +13,14 @@ import numpy as np
 from maxjax._base import config, dtypes
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, least
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.arithmetic import (
     add_p,
     div_p,
+    has_reciprocal,
     mul_p,
     square_p,
     sub_p,
@@ -439,6 +442,20 @@ def _number_of_elements(shape: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
     return size if is_dimension(size) else float(size)
 
 
+def _divided(total: Array, number: Any, dtype: np.dtype) -> Array:
+    """A sum by a number. That is a constant of JAX's programs, which means are also outside of
+    ``jit``: so XLA multiplies by its reciprocal there as well."""
+    if has_reciprocal(dtype) and not is_dimension(number) and not is_staging():
+        return mul_p.bind(total, constant(_reciprocal(number, dtype), dtype))
+    return context.trace.apply(div_p, (total, constant(number, dtype)), NO_PARAMS)
+
+
+@functools.lru_cache(256)
+def _reciprocal(number: float, dtype: np.dtype) -> float:
+    with np.errstate(divide="ignore"):
+        return float(dtype.type(1) / dtype.type(number))
+
+
 def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: Any) -> Any:
     """The number of reduced elements: a number, or an array if a mask decides."""
     if mask is None:
@@ -515,15 +532,17 @@ def mean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike
         axes = _counted_axes(axis, shape, None)
         if axes:
             total = reduce_sum_p.bind(a, axes=axes)
-            count = constant(_number_of_elements(shape, axes), dtypes.float32)
-            return context.trace.apply(div_p, (total, count), NO_PARAMS)
+            return _divided(total, _number_of_elements(shape, axes), dtypes.float32)
     check_out("mean", out)
     x = as_array(a, "mean")
     compute, result = _mean_types(x, dtype, "mean")
     axes = _counted_axes(axis, x.shape, boolean_mask("mean", where))
     _check_mask(where, x.shape)
     total = sum(x, axes, dtype=compute, keepdims=keepdims, where=where)
-    mean_ = ufuncs.divide(total, _count(x, axes, where, keepdims, compute))
+    if where is None:
+        mean_ = _divided(total, _number_of_elements(x.shape, axes), compute)
+    else:
+        mean_ = ufuncs.divide(total, _count(x, axes, where, keepdims, compute))
     return convert_element_type(mean_, result)
 
 
@@ -655,10 +674,10 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
         # The common case, with no more than its operations.
         x = strong(x)
         total = reduce_sum_p.bind(x, axes=axes)
-        center = div_p.bind(keep_axes(total, x.shape, axes), constant(size, compute))
+        center = _divided(keep_axes(total, x.shape, axes), size, compute)
         squared = square_p.bind(sub_p.bind(x, center))
         total = reduce_sum_p.bind(squared, axes=axes)
-        value = div_p.bind(total, constant(_less(size, ddof), compute))
+        value = _divided(total, _less(size, ddof), compute)
         if keepdims:
             value = keep_axes(value, x.shape, axes)
         return convert_element_type(value, result)

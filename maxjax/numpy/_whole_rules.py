@@ -146,13 +146,15 @@ def linspace(start: Any, stop: Any, *, num: int, endpoint: bool) -> Any:
     result = np.empty((num, *start.shape), dtype)
     rows = max(1, _BLOCK // max(1, start.size))
     ramp = np.arange(rows, dtype=np.float64).reshape(-1, *(1,) * start.ndim)
+    with np.errstate(all="ignore"):
+        factor = dtype(1) / dtype(steps * scale)
     half, last = start * dtype(0.5), stop * dtype(0.5)
     difference = last - np.where(np.isinf(half), dtype(0), half)
     for top in range(0, steps, rows):
         part = result[top:min(top + rows, steps)]
         position = (ramp[:len(part)] + top).astype(dtype) * dtype(scale)
         np.multiply(difference, position, out=part)
-        part /= dtype(steps * scale)
+        part *= factor
         part += half
         part *= dtype(2)
     if endpoint:

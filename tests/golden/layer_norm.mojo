@@ -6,7 +6,7 @@
 #         return (x - mean) * lax.rsqrt(variance + 1e-6) * scale + offset
 
 def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
-    """rows: sum, div, sub, mul, add, rsqrt
+    """rows: sum, mul, sub, add, rsqrt
 
     (float32[n], float32, float32, float32[n], float32[n]) -> (float32[n])
     """
@@ -35,7 +35,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
         sweep_units[W](pass0, 0, n)
         var v2 = a2.result().cast[DType.float32]()
 
-        var v4 = v2 / v0
+        var v4 = v2 * v0
         var a5 = Lanes[Summing, DType.float32, W]()
 
         @always_inline
@@ -48,7 +48,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
         sweep_units[W](pass1, 0, n)
         var v5 = a5.result().cast[DType.float32]()
 
-        var v8 = v5 / v0
+        var v8 = v5 * v0
         var v9 = v8 + v1
         var v10 = Rsqrt.elementwise[DType.float32, 1](v9)
         var r3 = p3.unsafe_offset(walk.offsets[3])

@@ -109,7 +109,7 @@ def kernel_1(slots: Slots, args: Args) abi("C"):
 
 
 def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
-    """rows: log, add, lt, select, ge, le, and, sub, sum, div
+    """rows: log, add, lt, select, ge, le, and, sub, sum, mul
 
     (float32[n], float32[n], int32[n], int32, int32, int32, float32[n], float32,
     float32) -> (float32[1])
@@ -164,7 +164,7 @@ def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
         sweep_units[W](pass0, 0, n)
         var v5 = a5.result().cast[DType.float32]()
 
-        var v20 = v5 / v4
+        var v20 = v5 * v4
         p9.unsafe_store(walk.offsets[9], v20)
         walk.advance(points)
 

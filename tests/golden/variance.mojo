@@ -4,7 +4,7 @@
 #         return jnp.var(x)
 
 def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
-    """rows: sum, div, sub, mul
+    """rows: sum, mul, sub
 
     (float32[n], float32) -> (float32[1])
     """
@@ -34,7 +34,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
             row.advance(row_args)
         var v1 = a1.result().cast[DType.float32]()
 
-        var v3 = v1 / v0
+        var v3 = v1 * v0
         var a4 = Lanes[Summing, DType.float32, W]()
         row = Walk[3](row_args, 0)
         for _ in range(rows):
@@ -51,7 +51,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
             row.advance(row_args)
         var v4 = a4.result().cast[DType.float32]()
 
-        var v7 = v4 / v0
+        var v7 = v4 * v0
         p2.unsafe_store(walk.offsets[2], v7)
         walk.advance(points)
 

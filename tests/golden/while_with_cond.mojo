@@ -53,14 +53,14 @@ def kernel_0_1(p0: Pointer[Scalar[DType.int32], MutAnyOrigin], p1: Pointer[Scala
 @always_inline
 def kernel_0_2(p0: Pointer[Scalar[DType.float32], MutAnyOrigin], p1: Pointer[Scalar[DType.float32], MutAnyOrigin], p2: Pointer[Scalar[DType.float32], MutAnyOrigin]):
     """Of float32."""
-    comptime W = 2 * simd_width_of[DType.float32]()
+    comptime W = simd_width_of[DType.float32]()
     var v0 = load[DType.float32, 1](p1, 0)
     var r0 = p0.unsafe_offset(0)
     var r2 = p2.unsafe_offset(0)
     @always_inline
     def body[w: Int](i: Int) {var r0, var r2, var v0}:
         var v1 = load[DType.float32, w](r0, i)
-        var v2 = v1 / SIMD[DType.float32, w](v0)
+        var v2 = v1 * SIMD[DType.float32, w](v0)
         r2.unsafe_store(i, v2)
     sweep_fixed[W, 200](body)
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from maxjax import lax
-from maxjax._base.meshes import AbstractMesh, AxisType, PartitionSpec
+from maxjax._base.meshes import AbstractMesh, AxisType
+from maxjax._base.specs import PartitionSpec
 from maxjax._sharding.shard_map_api import shard_map
 from maxjax._stablehlo.program import Dense, Mesh, Operation, Placement, Unreadable
 from maxjax._transforms.autodiff import leaf_operand

@@ -107,8 +107,8 @@ def qdwh(x: Any, *, is_hermitian: bool = False, max_iterations: int | None = Non
 
     >>> u, h, iterations, converged = lax.linalg.qdwh(jnp.array([[0., -2.], [3., 0.]]))
     >>> abs(h).round(3)
-    Array([[3., 0.],
-           [0., 2.]], dtype=float32)
+    Array([[3.0000002, 0.       ],
+           [0.       , 2.       ]], dtype=float32)
     """
     rows, columns = x.shape
     x = operand(x, "qdwh")

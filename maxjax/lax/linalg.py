@@ -246,7 +246,7 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True,
 
     >>> q, r = lax.linalg.qr(jnp.array([[3.], [4.]]), full_matrices=False)
     >>> abs(q * r).round(3).ravel()
-    Array([3., 4.], dtype=float32)
+    Array([3.0000002, 4.       ], dtype=float32)
     """
     x, = _lapack_operands(qr_p, x)
     return tuple(qr_p.bind(x, full_matrices=full_matrices, pivoting=pivoting,

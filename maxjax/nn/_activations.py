@@ -352,7 +352,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
     """``relu6(x + 3) / 6``.
 
     >>> jax.nn.hard_sigmoid(jnp.array([-1.0, 0.5, 2.0]))
-    Array([0.33333334, 0.5833333 , 0.8333333 ], dtype=float32)
+    Array([0.33333334, 0.5833334 , 0.8333334 ], dtype=float32)
     """
     return relu6(as_array(x, "hard_sigmoid") + 3.0) / 6.0
 
@@ -362,7 +362,7 @@ def hard_silu(x: ArrayLike) -> Array:
     """``x * hard_sigmoid(x)``.
 
     >>> jax.nn.hard_silu(jnp.array([-1.0, 0.5, 2.0]))
-    Array([-0.33333334,  0.29166666,  1.6666666 ], dtype=float32)
+    Array([-0.33333334,  0.2916667 ,  1.6666667 ], dtype=float32)
     """
     x = as_array(x, "hard_silu")
     return x * hard_sigmoid(x)

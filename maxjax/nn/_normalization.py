@@ -261,7 +261,7 @@ def standardize(x: ArrayLike, axis: Any = -1, mean: Any = None, variance: Any = 
     See also: ``softmax``, ``jnp.mean``, ``jnp.var``.
 
     >>> jax.nn.standardize(jnp.array([0.0, 1.0, 2.0]))
-    Array([-1.2247357,  0.       ,  1.2247357], dtype=float32)
+    Array([-1.2247356,  0.       ,  1.2247356], dtype=float32)
     """
     check_arraylike("standardize", x)
     if algorithm not in ("fast", "stable"):

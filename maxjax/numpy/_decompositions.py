@@ -144,8 +144,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
     >>> q, r = jnp.linalg.qr(jnp.array([[0., 2.], [3., 4.]]))
     >>> (q @ r).round(3)
-    Array([[0., 2.],
-           [3., 4.]], dtype=float32)
+    Array([[0.       , 2.       ],
+           [3.0000002, 4.       ]], dtype=float32)
     """
     a = _inexact("qr", a)
     if mode == "raw":

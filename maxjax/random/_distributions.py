@@ -167,7 +167,7 @@ def dirichlet(key: ArrayLike, alpha: Any, shape: Any = None, dtype: DTypeLike | 
     See also: ``beta``, ``gamma``, ``categorical``, ``jax.scipy.stats.dirichlet.logpdf``.
 
     >>> jax.random.dirichlet(jax.random.key(0), jnp.ones(3))
-    Array([0.36472058, 0.4282893 , 0.20699008], dtype=float32)
+    Array([0.36472055, 0.4282893 , 0.20699008], dtype=float32)
     """
     if out_sharding is not None:
         return with_out_sharding(dirichlet, out_sharding, key, alpha, shape, dtype)

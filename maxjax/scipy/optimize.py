@@ -333,7 +333,7 @@ def minimize(fun: Callable[..., Any], x0: Any, args: tuple[Any, ...] = (), *, me
     >>> result = jax.scipy.optimize.minimize(lambda x: ((x - 3.) ** 2).sum(), jnp.zeros(2),
     ...                                      method="BFGS")
     >>> result.x.round(3)
-    Array([3., 3.], dtype=float32)
+    Array([3.0000002, 3.0000002], dtype=float32)
     """
     if not isinstance(args, tuple):
         raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")

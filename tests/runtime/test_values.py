@@ -174,7 +174,7 @@ def test_rules_that_give_another_type_are_found_out(wrong, monkeypatch):
     for flush in (lambda y: y.block_until_ready(), lambda y: np.asarray(y)):
         with monkeypatch.context() as patch:
             y = maxjax.lax.sin(x)
-            patch.setattr(y._cell.spec, "run", wrong)
+            patch.setattr(y._cell.spec, "alone", wrong)
             with pytest.raises(InternalError, match="was given a value"):
                 flush(y)
 

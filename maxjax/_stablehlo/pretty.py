@@ -373,22 +373,29 @@ def _reduce(parser: Parser, name: str, parts: Parts, where: str) -> Operation | 
                      parts.regions, where)
 
 
+def _arguments(parser: Parser) -> list[tuple[str, Type]]:
+    """``(%a: type, %b: type)``: the arguments of a region that stand before it."""
+    words = parser.words
+    words.expect("(")
+    found: list[tuple[str, Type]] = []
+    while not words.take(")"):
+        if found:
+            words.expect(",")
+        label = words.kind("value", "an argument")
+        words.expect(":")
+        found.append((label, read_type(words)))
+        if words.at("loc"):
+            parser.attributes.location()
+    return found
+
+
 def _reducer(parser: Parser, scalars: list[Type], where: str) -> Block:
     """``reducer(%a: type, %b: type) (%c: type, %d: type) {...}``: pairs, one for each result."""
     words = parser.words
     words.expect("reducer")
     pairs: list[list[tuple[str, Type]]] = []
-    while words.take("("):
-        pair: list[tuple[str, Type]] = []
-        while not words.take(")"):
-            if pair:
-                words.expect(",")
-            label = words.kind("value", "an argument")
-            words.expect(":")
-            pair.append((label, read_type(words)))
-            if words.at("loc"):
-                parser.attributes.location()
-        pairs.append(pair)
+    while words.at("("):
+        pairs.append(_arguments(parser))
     if any(len(pair) != 2 for pair in pairs) or len(pairs) != len(scalars):
         raise Unreadable(where, "the arguments of a reducer")
     return parser.region(arguments=[pair[0] for pair in pairs] + [pair[1] for pair in pairs])
@@ -411,17 +418,7 @@ def _manual_computation(parser: Parser, name: str, parts: Parts, where: str) -> 
         words.expect(key)
         words.expect("=")
         parts.attributes[key] = read_value(words)
-    words.expect("(")
-    arguments: list[tuple[str, Type]] = []
-    while not words.take(")"):
-        if arguments:
-            words.expect(",")
-        label = words.kind("value", "an argument")
-        words.expect(":")
-        arguments.append((label, read_type(words)))
-        if words.at("loc"):
-            parser.attributes.location()
-    parts.regions.append(parser.region(arguments=arguments))
+    parts.regions.append(parser.region(arguments=_arguments(parser)))
     _record(parser, parts)
 
 

@@ -1,6 +1,6 @@
 """Loggers, and the options that choose what of them is shown.
 
-What JAX logs of traces and compilations has its loggers' names here: programs and people look for
+What JAX logs of traces, compilations and callbacks has its loggers' names here: programs and people look for
 it there. All else is logged as "maxjax".
 """
 
@@ -10,6 +10,8 @@ import logging
 
 logger = logging.getLogger("maxjax")
 DISPATCH = logging.getLogger("jax._src.dispatch")
+CALLBACK = logging.getLogger("jax._src.callback")
+DEBUGGING = logging.getLogger("jax._src.debugging")
 COMPILING = logging.getLogger("jax._src.interpreters.pxla")
 _JAX = logging.getLogger("jax")
 

@@ -6,8 +6,10 @@ it returns is checked against the declared types.
 
 from __future__ import annotations
 
+import logging
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.errors import JaxRuntimeError
 from maxjax._base.interrupts import entered_at_once
+from maxjax._base.logs import CALLBACK
 from maxjax._base.pytree import PyTree
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order import scan
@@ -78,6 +81,17 @@ def arrays_of(values: Sequence[object], avals: Sequence[ShapedArray]) -> list[An
     return [constant(np.array(value), aval) for value, aval in zip(values, avals, strict=True)]
 
 
+@contextmanager
+def failures_logged(logger: logging.Logger, name: str) -> Iterator[None]:
+    """Logs what a callback raises, as JAX does: a program that runs in the background raises its
+    own error, and only when somebody waits for it."""
+    try:
+        yield
+    except BaseException:
+        logger.exception(f"{name} failed")
+        raise
+
+
 def in_program(call: Callable[..., list[np.ndarray]], in_avals: Sequence[ShapedArray]
                ) -> Callable[..., list[Any]]:
     """``call``, a function of arrays, as a step of a program.
@@ -97,21 +111,22 @@ def in_program(call: Callable[..., list[np.ndarray]], in_avals: Sequence[ShapedA
     return run
 
 
-def checked_results(callback: FlatCallback, result_avals: Sequence[ShapedArray],
-                    args: Sequence[np.ndarray]) -> list[Any]:
+def _checked_results(name: str, callback: FlatCallback, result_avals: Sequence[ShapedArray],
+                     args: Sequence[Array]) -> list[Any]:
     """What the callback returns, as NumPy arrays of the declared types.
 
     Raises:
       RuntimeError: their number, shapes or dtypes differ.
     """
-    results = callback(*args)
+    with failures_logged(CALLBACK, f"jax.{name}"):
+        # The function may keep its arrays, and write to them.
+        results = [result if isinstance(result, Array) else np.array(result)
+                   for result in callback(*args)]
     if len(results) != len(result_avals):
         raise RuntimeError("Mismatched number of outputs from callback. Expected: "
                            f"{len(result_avals)}, Actual: {len(results)}")
     values = []
-    for number, (result, aval) in enumerate(zip(results, result_avals, strict=True)):
-        # The function may keep its array, and write to it.
-        value = result if isinstance(result, Array) else np.array(result)
+    for number, (value, aval) in enumerate(zip(results, result_avals, strict=True)):
         shape, dtype = value.shape, dtypes.canonical(value.dtype)
         dtypes.check_storable(dtype)
         for what, expected, actual in (("shape", aval.shape, shape), ("dtype", aval.dtype, dtype)):
@@ -123,17 +138,26 @@ def checked_results(callback: FlatCallback, result_avals: Sequence[ShapedArray],
     return values
 
 
-def _specialize(in_avals: Sequence[ShapedArray], params: Params,
-                out_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
-    callback, result_avals = params["callback"], params["result_avals"]
-    return in_program(lambda *args: checked_results(callback, result_avals, args), in_avals)
+def _step(name: str, in_avals: Sequence[ShapedArray], callback: FlatCallback,
+          result_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
+    return in_program(lambda *args: _checked_results(name, callback, result_avals, args), in_avals)
 
 
-def _eager(operands: Sequence[Array], *, callback: FlatCallback,
-           result_avals: Sequence[ShapedArray], **params: object) -> list[Any]:
-    run = in_program(lambda *args: checked_results(callback, result_avals, args),
-                     [x.aval for x in operands])
-    return run(*[x.host() for x in operands])
+def _host(name: str) -> Host:
+    def specialize(in_avals: Sequence[ShapedArray], params: Params,
+                   out_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
+        return _step(name, in_avals, params["callback"], params["result_avals"])
+
+    return Host(reason=HOST_REASON, specialize=specialize)
+
+
+def _outside(name: str) -> Outside:
+    def eager(operands: Sequence[Array], *, callback: FlatCallback,
+              result_avals: Sequence[ShapedArray], **params: object) -> list[Any]:
+        return _step(name, [x.aval for x in operands], callback, result_avals)(
+            *[x.host() for x in operands])
+
+    return Outside(eager=eager)
 
 
 # --- the primitives -------------------------------------------------------------------------------
@@ -221,8 +245,8 @@ def refused_derivative(kind: str, what: str, advice: bool = True) -> Callable[..
 pure_callback_p = Primitive(
     "pure_callback",
     abstract=lambda *avals, result_avals, **params: result_avals,
-    host=Host(reason=HOST_REASON, specialize=_specialize),
-    outside=Outside(eager=_eager),
+    host=_host("pure_callback"),
+    outside=_outside("pure_callback"),
     jvp=refused_derivative("Pure", "JVP"),
     transpose=refused_derivative("Pure", "transpose"),
     batch=batched_callback(lambda: pure_callback_p),
@@ -235,8 +259,8 @@ pure_callback_p = Primitive(
 io_callback_p = Primitive(
     "io_callback",
     abstract=lambda *avals, result_avals, **params: result_avals,
-    host=Host(reason=HOST_REASON, specialize=_specialize),
-    outside=Outside(eager=_eager),
+    host=_host("io_callback"),
+    outside=_outside("io_callback"),
     effects=Effectful(
         lambda ordered, **params: frozenset({ordered_io_effect if ordered else io_effect})),
     jvp=refused_derivative("IO", "JVP", advice=False),

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import pytree
+from maxjax._base.logs import DEBUGGING
 from maxjax._base.pytree import PyTree
 from maxjax._base.shardings import Sharding
 from maxjax._base.source import user_frame
 from maxjax._base.treedef import PyTreeDef
-from maxjax._higher_order.callback import HOST_REASON, in_program, outside_programs
+from maxjax._higher_order.callback import HOST_REASON, failures_logged, in_program, outside_programs
 from maxjax._ir.effects import Effect, debug_effect, ordered_debug_effect
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Effectful, Host, Outside
@@ -83,13 +84,22 @@ def split(args: PyTree, kwargs: PyTree) -> tuple[PyTreeDef, list[Any], tuple[tup
 def _primitive(name: str, function_of: Callable[[Params], Callable[..., list[np.ndarray]]],
                effect_of: Callable[..., Effect]) -> Primitive:
     """A primitive without results that calls ``function_of(params)`` with its operands."""
+    def called(params: Params) -> Callable[..., list[Any]]:
+        function = function_of(params)
+
+        def call(*args: Array) -> list[Any]:
+            with failures_logged(DEBUGGING, "jax.debug.callback"):
+                return function(*args)
+
+        return call
+
     def specialize(in_avals: Sequence[ShapedArray], params: Params,
                    out_avals: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
-        return in_program(function_of(params), in_avals)
+        return in_program(called(params), in_avals)
 
     def eager(operands: Sequence[Array], **params: object) -> list[Any]:
         with outside_programs():      # what it raises is raised as it is
-            return function_of(params)(*operands)
+            return called(params)(*operands)
 
     def batch(size: int, operands: Sequence[Array], axes: Sequence[int | None],
               **params: object) -> tuple[list[Any], list[Any]]:

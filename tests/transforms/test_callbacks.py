@@ -317,6 +317,40 @@ def test_callbacks(name):
     agree(CALLBACKS[name])
 
 
+class Unconvertible:
+    def __array__(self, *args, **kwargs):
+        raise ValueError("no array")
+
+
+FAILURES = {
+    "pure": lambda J, x: J.pure_callback(failing, J.scalar, x),
+    "result": lambda J, x: J.pure_callback(lambda x: Unconvertible(), J.scalar, x),
+    "type": lambda J, x: J.pure_callback(lambda x: np.zeros(3), J.scalar, x),
+    "loop": lambda J, x: J.lax.fori_loop(
+        0, 2, lambda i, x: J.pure_callback(failing, J.scalar, x), x),
+    "io": lambda J, x: J.io_callback(failing, J.scalar, x, ordered=True),
+    "debug": lambda J, x: J.debug.callback(failing, x),
+    "print": lambda J, x: J.debug.print("{:d}", x),
+    "format": lambda J, x: J.debug.print("{} {y}", x),
+}
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", FAILURES)
+def test_failures_of_callbacks_are_logged_as_in_jax(name, jitted, caplog):
+    logged = []
+    for J in LIBRARIES:
+        caplog.clear()
+        with caplog.at_level(logging.ERROR, "jax"), pytest.raises(Exception) as raised:
+            function = lambda x, J=J: FAILURES[name](J, x)
+            J.jax.block_until_ready((J.jit(function) if jitted else function)(J.np.float32(1)))
+            J.jax.effects_barrier()
+        logged.append((raised.type.__name__, [
+            (record.name, record.levelno, record.getMessage(), record.exc_info[0],
+             str(record.exc_info[1])) for record in caplog.records]))
+    assert logged[1] == logged[0]
+
+
 @pytest.mark.parametrize("jitted", [False, True])
 @pytest.mark.parametrize("in_axes", [(0, None), (1, 0)])
 @pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims",

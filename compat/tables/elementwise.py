@@ -65,6 +65,8 @@ MORE = {
     "ldexp": (
         cases("f(x, i)", x=shaped(4), i=ints(4, low=-3, high=4), dtypes="float32 float16 int32")
         + case("f(x, 3)", x=floats(2, 3)) + case("f(x, y)", x=floats(2), y=floats(2), raises=True)
+        + case("f(x.astype('float8_e4m3fn'), 2)", modes="eager jit", x=floats(4))
+        + case("f(x.astype('float8_e4m3fn'), 10)", modes="eager jit", x=floats(4))
     ),
     "fix": check("f(2.5)", raises=True),
     "iscomplexobj": check("f(1j)", "f(jnp.ones(2))", "f(np.complex64(1))", "f([1, 2j])"),

@@ -162,7 +162,13 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     dtype, weak = inexact_type(*type_of(x1))
     if dtypes.is_complex(dtype) or not dtypes.is_integer(type_of(x2)[0]):
         raise ValueError(f"ldexp not supported for input types {(dtype, type_of(x2)[0])}")
-    return _ldexp(as_array(cast(x1, dtype, weak)), as_array(x2))
+    if dtype == dtypes.float4_e2m1fn:
+        raise TypeError("ldexp: float4_e2m1fn does not hold mantissas; convert the array to a "
+                        "wider dtype")
+    x1, x2 = as_array(cast(x1, dtype, weak)), as_array(x2)
+    if dtype in _NARROW:
+        return convert_element_type(_ldexp(convert_element_type(x1, dtypes.float32), x2), dtype)
+    return _ldexp(x1, x2)
 
 
 @whole("ldexp", rules.ldexp, WORDS)

@@ -338,11 +338,20 @@ def test_parts_of_narrow_floats(dtype: str) -> None:
     expected, places = np.frexp(wide)
     np.testing.assert_array_equal(np.asarray(mantissa).astype(np.float32), expected)
     np.testing.assert_array_equal(exponent, np.where(np.isfinite(wide), places, 0))
+    for shift in (-3, 0, 2):
+        product = maxjax.numpy.ldexp(x, shift)
+        assert product.dtype == x.dtype
+        with np.errstate(over="ignore"):
+            expected = np.ldexp(wide, shift).astype(dtype)
+        np.testing.assert_array_equal(np.asarray(product).astype(np.float32),
+                                      expected.astype(np.float32))
 
 
-def test_mantissas_do_not_fit_into_four_bits() -> None:
+@pytest.mark.parametrize("function", [
+    maxjax.numpy.frexp, lambda x: maxjax.numpy.ldexp(x, 1)], ids=["frexp", "ldexp"])
+def test_mantissas_do_not_fit_into_four_bits(function) -> None:
     with pytest.raises(TypeError, match="does not hold mantissas"):
-        maxjax.numpy.frexp(maxjax.numpy.ones(2, "float4_e2m1fn"))
+        function(maxjax.numpy.ones(2, "float4_e2m1fn"))
 
 
 def test_a_mean_that_is_given_where_nothing_is_promoted() -> None:

@@ -70,7 +70,7 @@ def _with_progress(pack: Pack, missing: Sequence[str]) -> str | None:
     start = time.monotonic()
     built = 0
     result: list[str | None] = []
-    is_terminal = sys.stdout.isatty()
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
 
     def progress(name: str, seconds: float) -> None:
         nonlocal built

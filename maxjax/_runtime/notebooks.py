@@ -17,9 +17,18 @@ _USAGE = "usage: maxjax --install-kernel [--sys-prefix | --prefix FOLDER]"
 _WIDTH = 100
 
 
-def rewrites_lines(stream: TextIO) -> bool:
-    """Whether a line that is printed can be written over: on terminals, and in notebooks."""
-    return stream.isatty() or type(stream).__module__.startswith("ipykernel.")
+def rewrites_lines(stream: TextIO | None) -> bool:
+    """Whether a line that is printed can be written over: on terminals, and in notebooks.
+
+    Args:
+      stream: None where the process was started without it, as services are; what a program puts
+        in its place may be closed, and need not know more than how to write.
+    """
+    if stream is None or getattr(stream, "closed", False):
+        return False
+    is_terminal = getattr(stream, "isatty", None)
+    return (is_terminal is not None and is_terminal()
+            or type(stream).__module__.startswith("ipykernel."))
 
 
 def write_over(stream: TextIO, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -107,3 +108,16 @@ def test_lines_are_written_over():
     assert screen.line.rstrip() == "short"
     notebooks.write_over(screen, "")
     assert screen.line.strip() == ""
+
+
+class Log:
+    """What a program puts in the place of a stream can often do nothing but write."""
+
+    def write(self, text):
+        pass
+
+
+def test_streams_that_show_no_lines():
+    closed = io.StringIO()
+    closed.close()
+    assert not any(map(notebooks.rewrites_lines, [None, closed, Log()]))

@@ -511,7 +511,7 @@ def grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: 
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    grad_f.__wrapped__ = fun      # type: ignore[attr-defined]
+    grad_f.__wrapped__ = fun
     return grad_f
 
 

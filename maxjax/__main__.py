@@ -154,7 +154,7 @@ class JaxFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return module
         kind: type[ModuleType] = _JaxModule if spec.name == "jax" else _JaxlibModule
         module = kind(spec.name)
-        module.__path__ = []      # type: ignore[attr-defined]
+        module.__path__ = []
         module.__version__ = version.JAX_VERSION      # type: ignore[attr-defined]
         module.__version_info__ = tuple(      # type: ignore[attr-defined]
             map(int, version.JAX_VERSION.split(".")))

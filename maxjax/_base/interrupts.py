@@ -30,13 +30,13 @@ def entered_at_once(function: _Function) -> _Function:
     What it puts back it has to put back by then. Where Python has no such instruction, the function
     is as it was.
     """
-    code = function.__code__        # type: ignore[attr-defined]
+    code = function.__code__
     content = bytearray(code.co_code)
     for position in range(0, len(content), 2):
         if content[position] == _RESUME:
             if content[position + 1] == _BEGINNING:
                 content[position + 1] = _AFTER_AWAIT
-                function.__code__ = code.replace(       # type: ignore[attr-defined]
+                function.__code__ = code.replace(
                     co_code=bytes(content))
             break
     return function

@@ -279,7 +279,7 @@ class Mesh(_Axes):
         return self
 
     @property
-    def axis_sizes(self) -> tuple[int, ...]:      # type: ignore[override]
+    def axis_sizes(self) -> tuple[int, ...]:
         """The sizes of the axes."""
         return self.devices.shape
 

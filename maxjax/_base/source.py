@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import CodeType, FrameType, MappingProxyType
 from typing import Any
 
@@ -276,6 +276,11 @@ def occurs_at(depth: int = 3) -> str:
     """The end of an error's message: the line of the user's that it is of."""
     line = current_line(depth)
     return f" This error occurs at source:  {'' if line is None else line.with_column()}"
+
+
+def show_as(wrapper: Callable[..., object], function: object) -> None:
+    """Has messages name ``function``, which is the user's, instead of ``wrapper``."""
+    vars(wrapper)["__wrapped__"] = function
 
 
 def unwrapped(function: object) -> Any:

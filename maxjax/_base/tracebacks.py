@@ -40,7 +40,7 @@ excluded_paths: list[str] = []
 
 def is_boundary(function: F) -> F:
     """Declares a function that calls ``shorten`` for the errors that it lets pass."""
-    _boundaries.add(function.__code__)      # type: ignore[attr-defined]
+    _boundaries.add(function.__code__)
     return function
 
 

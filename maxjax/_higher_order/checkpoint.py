@@ -15,7 +15,7 @@ from maxjax._base import pytree
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names, wraps
-from maxjax._base.source import Names, kept_source_lines, scopes
+from maxjax._base.source import Names, kept_source_lines, scopes, show_as
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order import refs
 from maxjax._higher_order.calls import call_primitive, without_dead_code
@@ -234,7 +234,7 @@ def _checkpoint_references(fun: Callable[..., PyTree], args: tuple[PyTree, ...],
         dynamic = iter(given)
         return fun(*(arg if n in static else next(dynamic) for n, arg in enumerate(args)), **more)
 
-    call.__wrapped__ = fun      # type: ignore[attr-defined]  # for messages
+    show_as(call, fun)
     if kwargs:
         raise NotImplementedError(
             "a function under `jax.checkpoint` with array references takes no keyword arguments")
@@ -287,7 +287,7 @@ def _trace(fun: Callable[..., PyTree], args: tuple[PyTree, ...], static: frozens
         hash(fixed)
     except TypeError:      # traced anew each time
         owner = call
-        call.__wrapped__ = fun      # type: ignore[attr-defined]  # for messages
+        show_as(call, fun)
         fixed = ()
     if any(isinstance(leaf, Tracer) for _, _, arg in fixed for leaf in pytree.leaves(arg)):
         owner, fixed = call, ()

@@ -125,7 +125,7 @@ class CustomPrimitive(Primitive):
                     f"primitive {self.name}: effects of users' primitives, got {effects}")
             return result
 
-        self.def_abstract_eval(typed)      # type: ignore[arg-type]
+        self.def_abstract_eval(typed)
         return rule
 
     def def_composition(self, function: Callable[..., PyTree]) -> None:

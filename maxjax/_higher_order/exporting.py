@@ -43,7 +43,7 @@ def export_function(jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict
     exported = export_entry(jitted.function_name, entry, tree, platforms, disabled_checks,
                             is_saved)
     closed = entry.closed
-    traced: Any = jitted.trace(*args, **kwargs)      # type: ignore[attr-defined]
+    traced: Any = jitted.trace(*args, **kwargs)
     ins, outs = traced._places, traced._result_shardings()
     mesh = next((place.mesh for place in (*ins, *outs) if isinstance(place, NamedSharding)),
                 _mesh_in(closed))

@@ -159,7 +159,7 @@ pytree.register(HiValue, HiValue._flatten, HiValue._unflatten)
 def hi_type_of(x: object) -> Any:
     """The type of a value of a registered class; None for all others."""
     if x.__class__ is HiValue:
-        return x.aval       # type: ignore[attr-defined]
+        return x.aval
     typeof_fn = hi_classes.get(x.__class__)
     return None if typeof_fn is None else typeof_fn(x)
 

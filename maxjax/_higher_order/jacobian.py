@@ -27,31 +27,16 @@ from maxjax._primitives.slicing import slice_in_dim
 from maxjax._primitives.varying import vary
 from maxjax._transforms.autodiff import (
     argument_numbers,
-    argument_positions,
     arguments_of,
     check_callable,
     check_input,
     jvp,
+    of_arguments,
     operands_of,
     value_and_pullback,
 )
 from maxjax._transforms.linear_functions import like_argument
 from maxjax._transforms.vmap import vmap, vmap_output
-
-
-def _partial(fun: Callable[..., PyTree], argnums: int | Sequence[int], args: tuple[PyTree, ...],
-             kwargs: dict[str, PyTree]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The function of the chosen arguments alone, and those arguments."""
-    positions = argument_positions(argument_numbers(argnums), len(args))
-
-    def chosen(*values: PyTree) -> Any:
-        merged = list(args)
-        for position, value in zip(positions, values, strict=True):
-            merged[position] = value
-        return fun(*merged, **kwargs)
-
-    chosen.__wrapped__ = fun      # type: ignore[attr-defined]  # for messages
-    return chosen, tuple(args[n] for n in positions)
 
 
 def _check_forward_input(dtype: DType, holomorphic: bool) -> None:
@@ -172,7 +157,7 @@ def jacfwd(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
     @wraps(fun)
     @boundary
     def jacfun(*args: PyTree, **kwargs: PyTree) -> Any:
-        chosen, values = _partial(fun, argnums, args, kwargs)
+        chosen, values = of_arguments(fun, argument_numbers(argnums), args, kwargs)
         for dtype in _dtypes(values):
             _check_forward_input(dtype, holomorphic)
         leaves, tree = pytree.flatten(values)
@@ -234,7 +219,7 @@ def jacrev(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux
     @wraps(fun)
     @boundary
     def jacfun(*args: PyTree, **kwargs: PyTree) -> Any:
-        chosen, values = _partial(fun, argnums, args, kwargs)
+        chosen, values = of_arguments(fun, argument_numbers(argnums), args, kwargs)
         for leaf in pytree.leaves(values):
             check_input("jacrev", holomorphic, allow_int, leaf)
         result, pullback, *aux = value_and_pullback(chosen, values, has_aux)
@@ -311,7 +296,7 @@ def fwd_and_bwd(fun: Callable[..., PyTree], argnums: int | Sequence[int], has_au
     check_callable(fun)
 
     def fwd(*args: PyTree, **kwargs: PyTree) -> Any:
-        chosen, values = _partial(fun, argnums, args, kwargs)
+        chosen, values = of_arguments(fun, argument_numbers(argnums), args, kwargs)
         return value_and_pullback(chosen, values, has_aux)
 
     def bwd(residuals: PyTree, cotangent: PyTree) -> Any:

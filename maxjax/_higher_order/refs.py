@@ -13,7 +13,7 @@ from typing import Any
 from maxjax._base import pytree
 from maxjax._base.pytree import PyTree
 from maxjax._base.signatures import argument_names
-from maxjax._base.source import function_location
+from maxjax._base.source import function_location, show_as
 from maxjax._ir.jaxpr import ClosedJaxpr, Var
 from maxjax._ir.refs import (
     SET,
@@ -50,7 +50,7 @@ def functional(function: Callable[..., PyTree], uses: Sequence[RefUse]) -> Calla
         return [_like(state.value, value.aval)
                 for state, value in zip(states, values, strict=True)], result
 
-    pure.__wrapped__ = function      # type: ignore[attr-defined]  # for messages
+    show_as(pure, function)
     return pure
 
 
@@ -149,7 +149,7 @@ def with_arguments(function: Callable[..., PyTree], kind: str, arguments: tuple[
         return function(*pytree.unflatten(
             tree, [next(given) if ref is None else ref for ref in fixed]))
 
-    call.__wrapped__ = function      # type: ignore[attr-defined]  # for messages
+    show_as(call, function)
     call.own_refs = {ref for ref in fixed if ref is not None}      # type: ignore[attr-defined]
     return call, [leaf for leaf in leaves if leaf.__class__ is not Ref]
 

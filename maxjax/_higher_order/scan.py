@@ -15,6 +15,7 @@ from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.fixpoint import rounds
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import first_parameter, parameter_names
+from maxjax._base.source import show_as
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order import python_control, refs
 from maxjax._higher_order.control import (
@@ -497,7 +498,7 @@ def _scan_references(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init:
         after, y = f(carry, pytree.unflatten(xs_tree, elements.given(leaves)))
         return after, (y, elements.finals())
 
-    with_slices.__wrapped__ = f      # type: ignore[attr-defined]  # for messages
+    show_as(with_slices, f)
     values = elements.values(xs_leaves)
     with elements.borrowed():
         last, (ys, finals) = scan_for(

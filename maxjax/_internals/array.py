@@ -17,5 +17,5 @@ def _reconstruct_array(fun: Callable[..., np.ndarray], args: tuple[Any, ...], ar
     ``fun(*args)`` gives an empty array of NumPy, whose state is ``arr_state``.
     """
     value = fun(*args)
-    value.__setstate__(arr_state)       # type: ignore[attr-defined]
+    value.__setstate__(arr_state)
     return _restore(value, bool(aval_state.get("weak_type", False)))

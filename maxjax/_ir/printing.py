@@ -380,4 +380,4 @@ def _text(self: Any) -> str:
 for _class in (Jaxpr, ClosedJaxpr, JaxprEqn):
     _class.__repr__ = _text                 # type: ignore[method-assign]
     _class.__str__ = _text                  # type: ignore[method-assign]
-    _class.pretty_print = pretty_print      # type: ignore[attr-defined,union-attr]
+    _class.pretty_print = pretty_print      # type: ignore[union-attr]

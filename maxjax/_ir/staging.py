@@ -267,7 +267,7 @@ def staged(value: Array) -> Array:
     """An array made of host data, as a value of the program that is being traced, if there is one.
     As of all values of programs, code then sees no more than its type."""
     if context.trace.__class__ is StagingTrace:      # most often
-        return context.trace.constant(value)      # type: ignore[attr-defined]
+        return context.trace.constant(value)
     for trace in enclosing_traces():
         if isinstance(trace, StagingTrace):
             return trace.constant(value)

@@ -85,7 +85,7 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding | Format,
     if not parts and dtype is None:
         raise ValueError("make_array_from_callback: this process has no device of the sharding; "
                          "it needs `dtype`")
-    found = parts[0].dtype if parts else np.dtype(dtype)      # type: ignore[arg-type]
+    found = parts[0].dtype if parts else np.dtype(dtype)
     if dtype is not None and np.dtype(dtype) != found:
         raise ValueError(
             "If `dtype` is provided to `jax.make_array_from_callback`, it must match the dtype of "
@@ -164,7 +164,7 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
     parts = [by_device[device].host() for device in devices]
     _check_one_dtype(arrays)
     aval = ShapedArray(shape, arrays[0].dtype if arrays else dtypes.canonical(
-        np.dtype(dtype)))      # type: ignore[arg-type]
+        np.dtype(dtype)))
     return _assembled(shape, sharding, parts, aval)
 
 

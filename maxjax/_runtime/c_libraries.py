@@ -162,7 +162,7 @@ def _sized(arrays: Sequence[Array], avals: Sequence[ShapedArray],
 
 def _at(aval: ShapedArray, values: dict[str, int]) -> tuple[int, ...]:
     sized: tuple[object, ...] = aval.shape
-    return tuple([size.value(values) if is_dimension(size) else size      # type: ignore[attr-defined, misc]
+    return tuple([size.value(values) if is_dimension(size) else size      # type: ignore[misc]
                   for size in sized])
 
 

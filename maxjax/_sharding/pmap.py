@@ -100,7 +100,7 @@ def pmap(fun: Callable[..., PyTree], axis_name: AxisName = None, *, in_axes: PyT
         # By the class: the jitted function has the attributes of ``call``, this one among them.
         return PjitFunction.lower(jit(call, static_argnums=static), *args, **kwargs)
 
-    call.lower = lower      # type: ignore[attr-defined]
+    call.lower = lower
     return call
 
 
@@ -165,7 +165,7 @@ class _Mapped:
                         "cannot select an axis to squeeze out which has size not equal to one, "
                         f"got shape={tuple(shape)} and dimensions=({axis},)")
             specs.append(P() if axis is None else _spec(axis, self.axis_name))
-            if over_all and value.is_fully_addressable:      # type: ignore[attr-defined]
+            if over_all and value.is_fully_addressable:
                 values[number] = installed.runtime.spread(value, NamedSharding(mesh, specs[-1]))
             elif at_base and not isinstance(value, Tracer):
                 values[number] = _moved(value, NamedSharding(mesh, specs[-1]))

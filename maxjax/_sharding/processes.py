@@ -115,7 +115,7 @@ class Crossing:
             if sorted(n for part in index_groups for n in part) != list(range(len(found[0]))):
                 raise ValueError("axis_index_groups must cover all indices exactly once")
             found = [[group[n] for n in part] for group in found for part in index_groups]
-        groups_found: Groups = tuple(sorted(map(tuple, found)))      # type: ignore[arg-type]
+        groups_found: Groups = tuple(sorted(map(tuple, found)))
         self.seen.add(groups_found)
         return groups_found
 

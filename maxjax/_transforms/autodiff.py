@@ -13,7 +13,7 @@ import numpy as np
 from maxjax._base import dtypes, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import wraps
-from maxjax._base.source import JVP, function_location, transformed
+from maxjax._base.source import JVP, function_location, show_as, transformed
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
 from maxjax._ir.jaxpr import ClosedJaxpr
@@ -418,16 +418,7 @@ def value_and_grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0,
                 f"differentiating with respect to argnums={argnums} requires at least "
                 f"{max(numbers) + 1} positional arguments to be passed by the caller, but got only "
                 f"{len(args)} positional arguments.")
-        positions = argument_positions(numbers, len(args))
-        dynamic = tuple(args[n] for n in positions)
-
-        def partial(*chosen: PyTree) -> Any:
-            merged = list(args)
-            for position, value in zip(positions, chosen, strict=True):
-                merged[position] = value
-            return fun(*merged, **kwargs)
-
-        partial.__wrapped__ = fun      # type: ignore[attr-defined]  # for messages
+        partial, dynamic = of_arguments(fun, numbers, args, kwargs)
         if by_carriers is not None:
             partial, dynamic = by_carriers(partial, dynamic)
         for leaf in pytree.leaves(dynamic):
@@ -460,7 +451,26 @@ def argument_numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(operator.index(n) for n in numbers)
 
 
-def argument_positions(numbers: Sequence[int], count: int) -> list[int]:
+def of_arguments(fun: Callable[..., PyTree], numbers: Sequence[int], args: tuple[PyTree, ...],
+                 kwargs: dict[str, PyTree]) -> tuple[Callable[..., Any], tuple[PyTree, ...]]:
+    """``fun`` as a function of the numbered arguments alone, and those arguments.
+
+    Raises:
+      ValueError: a number is out of range.
+    """
+    positions = _argument_positions(numbers, len(args))
+
+    def partial(*chosen: PyTree) -> Any:
+        merged = list(args)
+        for position, value in zip(positions, chosen, strict=True):
+            merged[position] = value
+        return fun(*merged, **kwargs)
+
+    show_as(partial, fun)
+    return partial, tuple(args[n] for n in positions)
+
+
+def _argument_positions(numbers: Sequence[int], count: int) -> list[int]:
     """The positions of arguments given by number, which may be negative, among ``count``.
 
     Raises:
@@ -511,7 +521,7 @@ def grad(fun: Callable[..., PyTree], argnums: int | Sequence[int] = 0, has_aux: 
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 
-    grad_f.__wrapped__ = fun      # type: ignore[attr-defined]
+    grad_f.__wrapped__ = fun
     return grad_f
 
 

@@ -14,12 +14,14 @@ XLA does so where the divisor
 - is a scalar or an array that is broadcast to more dimensions, and that nothing else reads: not a
   second quotient either. What a loop hands on from one iteration to the next is read by that too.
 
-An operation outside a program is one of its own: nothing else reads its operands, and none is a
-constant.
+An operation outside a program is a program of its own: nothing else reads its operands, and none is
+a constant (``alone``). Functions such as ``mean``, which are programs in JAX, have constants of
+their own there too (``divide_by_constant``).
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -29,6 +31,8 @@ from maxjax._ir.control_flow import Role, Structure, structure_of
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived, note
 from maxjax._ir.liveness import has_effects
 from maxjax._ir.primitive import op_spec
+from maxjax._ir.staging import is_staging
+from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import div_p, has_reciprocal, mul_p, one_over
 from maxjax._primitives.broadcasting import broadcast_in_dim_p
 from maxjax._transforms.hoist import hoist_invariants
@@ -53,6 +57,27 @@ def alone(eqn: JaxprEqn) -> list[JaxprEqn]:
         return [eqn]
     jaxpr = Jaxpr([], [atom for atom in eqn.invars if isinstance(atom, Var)], eqn.outvars, [eqn])
     return _Rewriting(jaxpr, set(), ()).run()
+
+
+def divide_by_constant(x: Array, divisor: np.generic | Array) -> Array:
+    """A quotient in a function that is a program in JAX, and its divisor a constant of that.
+
+    Args:
+      divisor: a scalar of the dtype of ``x``; an array only for a symbolic size.
+    """
+    if isinstance(divisor, np.generic) and has_reciprocal(divisor.dtype) and not is_staging():
+        # A cache would take -0.0 for 0.0.
+        reciprocal = _known_reciprocal if divisor else _reciprocal
+        return mul_p.bind(x, reciprocal(divisor, divisor.dtype))
+    return div_p.bind(x, divisor)
+
+
+def _reciprocal(number: np.generic, dtype: np.dtype) -> np.generic:
+    with np.errstate(all="ignore"):
+        return np.divide(1, number, dtype=dtype)
+
+
+_known_reciprocal = functools.lru_cache(256)(_reciprocal)
 
 
 @derived
@@ -141,7 +166,7 @@ class _Rewriting:
         if x.aval.shape != shape or self._is_constant(x) and self._is_constant(y):
             return None
         if isinstance(y, Literal):
-            return _inverted(y)
+            return Literal(_reciprocal(y.aval.dtype.type(y.val), y.aval.dtype), y.aval)
         if y in self.known:
             self.leaves_loops = True
             return self._reciprocal(eqn, y)
@@ -196,14 +221,6 @@ def _same_but_ones(shape: Sequence[object], other: Sequence[object]) -> bool:
     def sizes(shape: Sequence[object]) -> list[object]:
         return [size for size in shape if not (type(size) is int and size == 1)]
     return sizes(shape) == sizes(other)
-
-
-def _inverted(number: Literal) -> Literal:
-    spec = op_spec(div_p, (number.aval, number.aval), {})
-    assert spec.run is not None
-    with np.errstate(all="ignore"):
-        value = spec.run(one_over(number.aval).val, number.val)
-    return Literal(np.asarray(value, number.aval.dtype)[()], number.aval)
 
 
 def _with_constants(closed: ClosedJaxpr) -> ClosedJaxpr:

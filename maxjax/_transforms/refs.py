@@ -12,7 +12,7 @@ from typing import Any
 from maxjax._base import pytree
 from maxjax._base.interrupts import context_manager, entered_at_once
 from maxjax._base.pytree import PyTree, PyTreeSpec
-from maxjax._base.source import function_location
+from maxjax._base.source import function_location, show_as
 from maxjax._ir.refs import AbstractRef, Ref, Storage, argument_ref, check_distinct, read, write
 from maxjax._ir.trace import context
 from maxjax._ir.typing import Value
@@ -101,5 +101,5 @@ def lending(function: Callable[..., PyTree], tree: PyTreeSpec, leaves: Sequence[
         result, aux = result
         return (result, lent.finals()), aux
 
-    with_values.__wrapped__ = function      # type: ignore[attr-defined]  # for messages
+    show_as(with_values, function)
     return lent, with_values

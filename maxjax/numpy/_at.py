@@ -17,9 +17,9 @@ import numpy as np
 from maxjax._base import config, dtypes, source
 from maxjax._base.shardings import NamedSharding
 from maxjax._higher_order.constraints import resharded, with_out_sharding
-from maxjax._ir.dimensions import count_of
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
+from maxjax._ir.size_ranges import count_of
 from maxjax._ir.trace import Array, Tracer, current_trace
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import arithmetic

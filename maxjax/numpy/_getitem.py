@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes
-from maxjax._ir.dimensions import slice_range
+from maxjax._ir.size_ranges import slice_range
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.broadcasting import broadcast_in_dim

@@ -11,7 +11,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError, origin_message
-from maxjax._ir.dimensions import SizeRange, slice_range
+from maxjax._ir.size_ranges import SizeRange, slice_range
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.creation import iota
 from maxjax._primitives.layout import reshape

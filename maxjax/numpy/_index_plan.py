@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches
-from maxjax._ir.dimensions import (
-    count_of,
-    is_dimension,
-    is_open,
-    larger,
-    least,
-    reversed_range,
-    smaller,
-)
+from maxjax._ir.dimensions import is_dimension, is_open, larger, least, smaller
 from maxjax._ir.runtime import installed
+from maxjax._ir.size_ranges import count_of, reversed_range
 from maxjax._ir.trace import Array
 from maxjax._primitives.broadcasting import broadcast_in_dim_p
 from maxjax._primitives.dynamic_slice import dynamic_slice_p

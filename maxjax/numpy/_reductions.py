@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -13,23 +12,12 @@ import numpy as np
 from maxjax._base import config, dtypes
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, least
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import ArrayLike, DTypeLike
-from maxjax._primitives.arithmetic import (
-    add_p,
-    div_p,
-    has_reciprocal,
-    mul_p,
-    square_p,
-    sub_p,
-)
+from maxjax._primitives.arithmetic import add_p, mul_p, square_p, sub_p
 from maxjax._primitives.broadcasting import broadcast_in_dim, reduce_sum_p
-from maxjax._primitives.comparison import (
-    gt_p,
-    lt_p,
-)
+from maxjax._primitives.comparison import gt_p, lt_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.layout import reshape, transpose
 from maxjax._primitives.reduction import (
@@ -43,10 +31,10 @@ from maxjax._primitives.reduction import (
 )
 from maxjax._primitives.widths import NUMBERS, refusal
 from maxjax._runtime.array import ArrayImpl
+from maxjax._transforms.quotients import divide_by_constant
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._elementwise import alias, binary
 from maxjax.numpy._promotion import (
-    NO_PARAMS,
     apart,
     as_array,
     canonical_axes,
@@ -442,20 +430,6 @@ def _number_of_elements(shape: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
     return size if is_dimension(size) else float(size)
 
 
-def _divided(total: Array, number: Any, dtype: np.dtype) -> Array:
-    """A sum by a number. That is a constant of JAX's programs, which means are also outside of
-    ``jit``: so XLA multiplies by its reciprocal there as well."""
-    if has_reciprocal(dtype) and not is_dimension(number) and not is_staging():
-        return mul_p.bind(total, constant(_reciprocal(number, dtype), dtype))
-    return context.trace.apply(div_p, (total, constant(number, dtype)), NO_PARAMS)
-
-
-@functools.lru_cache(256)
-def _reciprocal(number: float, dtype: np.dtype) -> float:
-    with np.errstate(divide="ignore"):
-        return float(dtype.type(1) / dtype.type(number))
-
-
 def _count(x: Array, axes: tuple[int, ...], mask: Any, keepdims: bool, dtype: Any) -> Any:
     """The number of reduced elements: a number, or an array if a mask decides."""
     if mask is None:
@@ -532,7 +506,8 @@ def mean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike
         axes = _counted_axes(axis, shape, None)
         if axes:
             total = reduce_sum_p.bind(a, axes=axes)
-            return _divided(total, _number_of_elements(shape, axes), dtypes.float32)
+            return divide_by_constant(
+                total, constant(_number_of_elements(shape, axes), dtypes.float32))
     check_out("mean", out)
     x = as_array(a, "mean")
     compute, result = _mean_types(x, dtype, "mean")
@@ -540,7 +515,7 @@ def mean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike
     _check_mask(where, x.shape)
     total = sum(x, axes, dtype=compute, keepdims=keepdims, where=where)
     if where is None:
-        mean_ = _divided(total, _number_of_elements(x.shape, axes), compute)
+        mean_ = divide_by_constant(total, constant(_number_of_elements(x.shape, axes), compute))
     else:
         mean_ = ufuncs.divide(total, _count(x, axes, where, keepdims, compute))
     return convert_element_type(mean_, result)
@@ -674,10 +649,10 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
         # The common case, with no more than its operations.
         x = strong(x)
         total = reduce_sum_p.bind(x, axes=axes)
-        center = _divided(keep_axes(total, x.shape, axes), size, compute)
+        center = divide_by_constant(keep_axes(total, x.shape, axes), constant(size, compute))
         squared = square_p.bind(sub_p.bind(x, center))
         total = reduce_sum_p.bind(squared, axes=axes)
-        value = _divided(total, _less(size, ddof), compute)
+        value = divide_by_constant(total, constant(_less(size, ddof), compute))
         if keepdims:
             value = keep_axes(value, x.shape, axes)
         return convert_element_type(value, result)

@@ -10,7 +10,8 @@ import numpy as np
 
 from maxjax._base.errors import ShardingTypeError
 from maxjax._base.specs import PartitionSpec, entry_axes
-from maxjax._ir.dimensions import broadcast_shapes, count_of
+from maxjax._ir.dimensions import broadcast_shapes
+from maxjax._ir.size_ranges import count_of
 from maxjax._ir.trace import Array
 from maxjax._primitives.rules import aval_of
 from maxjax.lax._over_mesh import explicit_mesh, partitions

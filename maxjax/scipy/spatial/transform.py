@@ -168,7 +168,7 @@ class Rotation(NamedTuple):
         return cls(_unit(random.normal(random_key, (4,) if num is None else (num, 4))))
 
     # --- an array of them ---
-    def __getitem__(self, indexer: Any) -> Rotation:      # type: ignore[override]
+    def __getitem__(self, indexer: Any) -> Rotation:
         if self.single:
             raise TypeError("Single rotation is not subscriptable.")
         return Rotation(self.quat[indexer])
@@ -184,7 +184,7 @@ class Rotation(NamedTuple):
         return self.quat.ndim == 1
 
     # --- computing with them ---
-    def __mul__(self, other: Any) -> Rotation:      # type: ignore[override]
+    def __mul__(self, other: Any) -> Rotation:
         return Rotation(_unit(_product(self.quat, other.quat)))
 
     def apply(self, vectors: Array, inverse: bool = False) -> Array:

@@ -186,6 +186,29 @@ def test_many_rolls_of_rolls():
     check(function, f32(40000), tolerance=0)
 
 
+def five(x):
+    return 4 * x[1:-1, 1:-1] - (x[2:, 1:-1] + x[:-2, 1:-1] + x[1:-1, 2:] + x[1:-1, :-2])
+
+
+def limited(x):
+    """A Laplacian that is read at five places of each point."""
+    y = five(x)
+    across, along = y[1:, 1:-1] - y[:-1, 1:-1], y[1:-1, 1:] - y[1:-1, :-1]
+    return jnp.where(across > 0, 0, across)[1:] + jnp.where(along > 0, along, 0)[:, :-1]
+
+
+def test_stencils_of_stencils():
+    """A small one of one large array is computed where it is read, others are stored."""
+    x = f32(90, 100)
+    assert check(limited, x, tolerance=0).spaces == [(86, 96)]
+    assert check(lambda x: five(five(x)), x, tolerance=0).spaces == [(86, 96)]
+    assert check(limited, x[:40, :50], tolerance=0).spaces == [(38, 48), (36, 46)]
+    plan = check(lambda x: five(five(five(x))), x, tolerance=0)
+    assert plan.spaces == [(88, 98), (84, 94)]
+    assert (90, 100) in check(lambda x: five(jnp.exp(x) + 1), x).spaces
+    assert (89, 99) in check(lambda x: five(x[1:, 1:] * x[:1, 1:] + f32(89, 99)), x).spaces
+
+
 def test_what_is_not_worth_cutting():
     """Short pieces, few elements, and what is read whole elsewhere."""
     def rotate(x):

@@ -45,6 +45,10 @@ from maxjax._max.mojo.unit_graph import UnitGraph
 MOST_MEMBERS = 96
 # So many cheap operations take about as long as reading their result.
 _FEW_OPERATIONS = 2
+# A large value read at so many places of each point is not stored if it is computed from one array
+# with that many operations at all places together: storing and reading it costs more.
+_MOST_PLACES = 5
+_MOST_AT_PLACES = 32
 # Limits on the groups tried as the one that computes a node, and as another's sibling: a value that
 # a thousand groups read does not make a million pairs.
 _MOST_TRIES = 16
@@ -371,12 +375,17 @@ class Fusion:
     def _is_cheap(self, node: Computed) -> bool:
         return node.name in CHEAP and len(self.leaves[node]) <= 1
 
+    def _is_small_stencil(self, node: Computed, places: int) -> bool:
+        return (node.size >= LARGE and places <= _MOST_PLACES and self._is_cheap(node)
+                and places * self.operations[node] <= _MOST_AT_PLACES
+                and not any(isinstance(leaf, Computed) for leaf in self.leaves[node]))
+
     def _can_inline(self, node: Computed, group: Group,
                     uses: Sequence[tuple[Node, IndexMap]]) -> bool:
         if len(group.maps) >= MOST_MEMBERS:
             return False
         maps = {index_map for _, index_map in uses}
-        if len(maps) > 2:
+        if len(maps) > 2 and not self._is_small_stencil(node, len(maps)):
             return False
         for index_map in maps:
             if group.level(node, index_map):

@@ -44,7 +44,7 @@ class FlatCallback(NamedTuple):
     callback_func: Callable[..., Any]
     in_tree: PyTreeDef
 
-    def __call__(self, *leaves: np.ndarray) -> list[Any]:
+    def __call__(self, *leaves: Array) -> list[Any]:
         args, kwargs = self.in_tree.unflatten(leaves)
         return pytree.leaves(self.callback_func(*args, **kwargs))
 

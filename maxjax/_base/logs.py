@@ -1,7 +1,7 @@
 """Loggers, and the options that choose what of them is shown.
 
-What JAX logs of traces, compilations and callbacks has its loggers' names here: programs and people look for
-it there. All else is logged as "maxjax".
+What JAX logs of traces, compilations and callbacks has its loggers' names here: programs and people
+look for it there. All else is logged as "maxjax".
 """
 
 from __future__ import annotations

@@ -9,14 +9,13 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.errors import JaxRuntimeError
-from maxjax._base.interrupts import entered_at_once
+from maxjax._base.interrupts import context_manager, entered_at_once
 from maxjax._base.logs import CALLBACK
 from maxjax._base.pytree import PyTree
 from maxjax._base.treedef import PyTreeDef
@@ -45,7 +44,7 @@ class FlatCallback(NamedTuple):
     callback_func: Callable[..., Any]
     in_tree: PyTreeDef
 
-    def __call__(self, *leaves: np.ndarray) -> list[Any]:
+    def __call__(self, *leaves: Array) -> list[Any]:
         args, kwargs = self.in_tree.unflatten(leaves)
         return pytree.leaves(self.callback_func(*args, **kwargs))
 
@@ -81,7 +80,7 @@ def arrays_of(values: Sequence[object], avals: Sequence[ShapedArray]) -> list[An
     return [constant(np.array(value), aval) for value, aval in zip(values, avals, strict=True)]
 
 
-@contextmanager
+@context_manager
 def failures_logged(logger: logging.Logger, name: str) -> Iterator[None]:
     """Logs what a callback raises, as JAX does: a program that runs in the background raises its
     own error, and only when somebody waits for it."""

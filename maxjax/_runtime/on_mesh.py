@@ -103,7 +103,8 @@ def result_shardings(spec: OpSpec, operands: Sequence[Value], mesh: Mesh) -> lis
         made = None
         if mesh.auto_axes:
             made = _partitioned(closed, mesh, shardings, [None] * len(outputs))
-        known = _out_shardings(_result_specs(made, mesh), spec.out_avals, mesh, shardings)
+        known = _out_shardings(_result_specs(made, mesh), spec.out_avals, mesh, spec.in_avals,
+                               shardings)
         if spec.out_avals[0].mesh_spec is None and (spec.primitive is dynamic_slice_p or (
                 spec.primitive is slice_p and spec.params["strides"])):
             known = [_gathered_where_sliced(known[0], spec)]
@@ -172,10 +173,12 @@ def _splitting(spec: PartitionSpec, mesh: Mesh) -> tuple[Any, ...]:
 
 
 def _out_shardings(specs: Sequence[PartitionSpec] | None, avals: Sequence[ShapedArray],
-                   mesh: Mesh, ins: Sequence[NamedSharding | None]) -> list[Sharding]:
+                   mesh: Mesh, in_avals: Sequence[ShapedArray],
+                   ins: Sequence[NamedSharding | None]) -> list[Sharding]:
     """The shardings of results; ``specs`` are those that the engine chose for Auto axes."""
-    # A result with the sharding of an input has its spec as it was written.
-    written = {trimmed(_splitting(sharding.spec, mesh)): sharding.spec for sharding in reversed(ins)
+    # A result with the rank and the sharding of an input has its spec as it was written.
+    written = {(aval.ndim, trimmed(_splitting(sharding.spec, mesh))): sharding.spec
+               for aval, sharding in reversed([*zip(in_avals, ins, strict=True)])
                if sharding is not None}
     result: list[Sharding] = []
     for number, aval in enumerate(avals):
@@ -185,9 +188,7 @@ def _out_shardings(specs: Sequence[PartitionSpec] | None, avals: Sequence[Shaped
             spec = specs[number]
             if mesh.explicit_axes:
                 spec = _with_type(spec, aval, mesh)
-            alike = written.get(spec)
-            if alike is not None and len(alike) == aval.ndim:
-                spec = alike
+            spec = written.get((aval.ndim, spec), spec)
         else:
             spec = PartitionSpec(*[None] * aval.ndim)
         result.append(NamedSharding(mesh, spec))
@@ -271,14 +272,16 @@ def _program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
         # Nothing is left to find, and what runs does so wherever its operands are.
         specs = [trimmed(tuple(map(entry_axes, spec.partitions))) for spec in written]
         return MeshProgram(
-            program, _either(wanted, _out_shardings(specs, avals, mesh, in_shardings)),
+            program, _either(wanted, _out_shardings(
+                specs, avals, mesh, closed.in_avals, in_shardings)),
             lambda: _partitioned(program, mesh, in_shardings, asked))
     made = _partitioned(program, mesh, in_shardings, asked)
     for function, dims in made.inspected:
         function(NamedSharding(mesh, partition_spec(dims, made.mesh, mesh)))
     return MeshProgram(
         global_program(made.jaxpr, made.mesh, made.in_specs, made.out_specs),
-        _either(wanted, _out_shardings(_result_specs(made, mesh), avals, mesh, in_shardings)),
+        _either(wanted, _out_shardings(
+            _result_specs(made, mesh), avals, mesh, closed.in_avals, in_shardings)),
         lambda: made)
 
 
@@ -473,7 +476,8 @@ def _manual_shardings(closed: ClosedJaxpr) -> Sequence[Sharding | None]:
     nowhere = [None] * len(closed.in_avals)
     made = (_partitioned(without_types(closed), mesh, nowhere, [None] * len(known))
             if mesh.auto_axes else None)
-    found = _out_shardings(_result_specs(made, mesh), closed.out_avals, mesh, nowhere)
+    found = _out_shardings(_result_specs(made, mesh), closed.out_avals, mesh, closed.in_avals,
+                           nowhere)
     return [own or sharding for own, sharding in zip(known, found, strict=True)]
 
 

@@ -119,7 +119,7 @@ class ProcessProgram:
                ins: Sequence[NamedSharding | None]) -> list[Any]:
         self.mesh, self.sizes = mesh, made.mesh
         return on_mesh._out_shardings(
-            on_mesh._result_specs(made, mesh), closed.out_avals, mesh, ins)
+            on_mesh._result_specs(made, mesh), closed.out_avals, mesh, closed.in_avals, ins)
 
     def _blocks(self, dims: Dims) -> list[tuple[int, ...]]:
         return block_positions(dims, self.sizes, self.mesh.size)

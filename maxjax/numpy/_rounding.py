@@ -160,7 +160,7 @@ def clip(arr: ArrayLike | None = None, /, min: Any = None, max: Any = None) -> A
     Array([-1,  0,  5], dtype=int32)
     """
     if arr is None:
-        raise ValueError("At most one of x and arr may be given, and at least one is required")
+        raise ValueError("No input was provided to the clip function.")
     for bound in (arr, min, max):
         if iscomplexobj(bound):
             raise ValueError("Clip received a complex value either through the input or the "

@@ -60,11 +60,23 @@ _PROCESS = re.compile(r"process-[0-9a-f]{16}")
 _MOST_REQUESTS = 16
 
 
+def _working_directory() -> Path | None:
+    try:
+        return Path.cwd()
+    except OSError:      # it has been removed
+        return None
+
+
+# The cache is opened when a program first needs it, and the program may be elsewhere by then.
+_IMPORTED_IN = _working_directory()
+
+
 def default_directory() -> Path:
-    """``MAXJAX_CACHE_DIR``, or else the platform's folder for caches."""
+    """``MAXJAX_CACHE_DIR``, from where maxjax was imported, or the platform's folder for caches."""
     chosen = os.environ.get("MAXJAX_CACHE_DIR")
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        # Without a folder to begin at it stays relative, and cannot be made.
+        return (_IMPORTED_IN or Path()) / Path(chosen).expanduser()
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "maxjax"
     if os.name == "nt":

@@ -402,6 +402,10 @@ def test_the_lock_excludes_and_is_freed_by_death(cache):
 def test_the_default_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("MAXJAX_CACHE_DIR", str(tmp_path / "chosen"))
     assert default_directory() == tmp_path / "chosen"
+    imported_in = Path.cwd()
+    monkeypatch.setenv("MAXJAX_CACHE_DIR", "chosen")
+    monkeypatch.chdir(tmp_path)
+    assert default_directory() == imported_in / "chosen"
     monkeypatch.delenv("MAXJAX_CACHE_DIR")
     monkeypatch.setattr(artifacts.sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -290,7 +290,7 @@ def with_bodies(eqn: JaxprEqn, jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
     return _flow_of(eqn).with_jaxprs(eqn.params, jaxprs)
 
 
-# Of a while loop, where something has to be assumed.
+# How many iterations of a while loop are assumed where a cost has to be estimated.
 UNKNOWN_ITERATIONS = 64
 
 

@@ -256,8 +256,9 @@ class Tracer(Array):
     def concrete(self) -> Any:
         """The concrete array behind this tracer, or None when only its type is known.
 
-        Of a value that carries a tangent, it is the value alone: only for what has no tangent, as
-        truth values, integers and static arguments. Nothing else about a tracer may reveal it.
+        A value that carries a tangent is given without it, so that this is only for uses in which
+        no tangent can be lost: truth values, integers and static arguments. Nothing else about a
+        tracer may reveal its value.
         """
         return None
 

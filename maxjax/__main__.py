@@ -45,7 +45,7 @@ Runs a JAX program on maxjax: `import jax` gives maxjax. Without a program, open
 _NOT_YET = "(maxjax does not have it yet)"
 # The modules of jaxlib that libraries look into.
 _OF_JAXLIB = ("_jax", "xla_client")
-# Of modules that are about XLA and MLIR: what to do instead, for those whose names begin so.
+# What to use instead of modules that are about XLA and MLIR, by the beginning of their names.
 _INSTEAD = {
     "_src.lib.mlir": "maxjax emits no MLIR: give a primitive a NumPy rule with def_impl, a "
                      "composition with jax.interpreters.mlir.lower_fun, or a kernel with "

@@ -56,10 +56,6 @@ class MemorySpace(enum.Enum):
         return "pinned_host" if self is MemorySpace.Host else "device"
 
 
-def is_device(value: object) -> bool:
-    return hasattr(value, "platform") and hasattr(value, "device_kind")
-
-
 class Sharding:
     """How an array is spread over devices."""
 

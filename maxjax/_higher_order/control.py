@@ -19,7 +19,7 @@ from maxjax._higher_order.hi_types import lifted_values
 from maxjax._higher_order.outputs import check_outputs
 from maxjax._higher_order.refs import keep_types
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, derived, replaced
-from maxjax._ir.liveness import eliminate_dead_code, has_effects, variables
+from maxjax._ir.liveness import eliminate_dead_code, has_effects, read_variables, variables
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import ArgumentNames, trace_to_jaxpr
@@ -224,7 +224,7 @@ def _split(aval: ShapedArray) -> tuple[Any, ...]:
 
 
 def check_branches(what: str, first: tuple[str, Callable[..., PyTree], Traced],
-                   second: tuple[str, Callable[..., PyTree], Traced], num_outputs: int = 0) -> None:
+                   second: tuple[str, Callable[..., PyTree], Traced]) -> None:
     """Raises where two branches (name, function, what it was traced to) give other results.
 
     Raises:
@@ -331,10 +331,8 @@ def handed_on(outs: Sequence[Value], leaves: Sequence[object], closed: ClosedJax
 
 def used_inputs(closed: ClosedJaxpr) -> list[bool]:
     """Which inputs an equation takes, or are outputs."""
-    jaxpr = closed.jaxpr
-    taken = {atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var)}
-    taken.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
-    return [var in taken for var in jaxpr.invars]
+    read = read_variables(closed.eqns, closed.outvars)
+    return [var in read for var in closed.invars]
 
 
 class Split:

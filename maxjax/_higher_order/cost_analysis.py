@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from maxjax._ir.costs import bytes_of, size_of
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, subjaxprs
+from maxjax._ir.liveness import read_variables, variables
 from maxjax._ir.types import ShapedArray
 
 # The bytes of the pointer to each of several results: in memory, and as XLA counts accesses.
@@ -101,7 +102,7 @@ class _Group(NamedTuple):
 def _groups(jaxpr: ClosedJaxpr | Jaxpr) -> list[_Group]:
     """What would be fused, in order: an operation joins the one that alone uses its result."""
     eqns = list(jaxpr.eqns)
-    results = {x for x in _outvars(jaxpr) if isinstance(x, Var)}
+    results = set(variables(_outvars(jaxpr)))
     users: dict[Var, set[int]] = {}
     members: dict[int, list[JaxprEqn]] = {}
     for number in reversed(range(len(eqns))):
@@ -113,15 +114,14 @@ def _groups(jaxpr: ClosedJaxpr | Jaxpr) -> list[_Group]:
                 or reader.alone and not cost.views):
             group = number
         members.setdefault(group, []).append(eqn)
-        for x in eqn.invars:
-            if isinstance(x, Var):
-                users.setdefault(x, set()).add(group)
+        for x in variables(eqn.invars):
+            users.setdefault(x, set()).add(group)
     return [_group(eqns[number], members[number]) for number in sorted(members)]
 
 
 def _group(last: JaxprEqn, eqns: list[JaxprEqn]) -> _Group:
     made = {x for eqn in eqns for x in eqn.outvars}
-    read = [x for eqn in eqns for x in eqn.invars if isinstance(x, Var) and x not in made]
+    read = [x for eqn in eqns for x in variables(eqn.invars) if x not in made]
     writes = set(last.outvars)
     cost = last.primitive.cost.xla
     if len(eqns) == 1 and cost.takes_part:
@@ -167,9 +167,8 @@ def result_bytes(avals: Sequence[ShapedArray]) -> int:
 
 def argument_bytes(closed: ClosedJaxpr) -> int:
     """The bytes of the arguments of a simplified program that it uses."""
-    used = {x for eqn in closed.eqns for x in eqn.invars if isinstance(x, Var)}
-    used.update(x for x in closed.jaxpr.outvars if isinstance(x, Var))
-    return bytes_of(x.aval for x in closed.jaxpr.invars if x in used)
+    used = read_variables(closed.eqns, closed.outvars)
+    return bytes_of(x.aval for x in closed.invars if x in used)
 
 
 def temporary_bytes(closed: ClosedJaxpr) -> int:

@@ -112,7 +112,7 @@ class Entry:
         return pytree.unflatten(self.out_tree, structs)
 
     def check_use(self) -> None:
-        """Before it runs, or is lowered: warns once of donated memory that no result can take.
+        """Warns once, before it runs or is lowered, of donated memory that no result can take.
 
         Raises:
           ValueError: results are to be on different devices.

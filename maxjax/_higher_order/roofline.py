@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from maxjax._ir.costs import Links
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, subjaxprs
+from maxjax._ir.liveness import variables
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params
@@ -258,5 +259,5 @@ class Counting:
         return self.program(inner) if inner is not None else _operation(eqn, ins, outs, context)
 
 
-def _bytes(variables: Iterable[Atom]) -> int:
-    return RooflineShape.total_bytes([var.aval for var in variables if isinstance(var, Var)])
+def _bytes(atoms: Iterable[Atom]) -> int:
+    return RooflineShape.total_bytes([var.aval for var in variables(atoms)])

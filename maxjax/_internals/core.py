@@ -31,7 +31,7 @@ ARRAY_CLASSES = {
     **dict.fromkeys(_errors.PUBLIC, "jax.errors")}
 
 
-# Of this thread: its ``trace`` is the one that operations go to.
+# The context of this thread: its ``trace`` is the one that operations go to.
 trace_ctx = context
 
 

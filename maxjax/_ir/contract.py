@@ -198,7 +198,7 @@ SIZES = each("dimension", is_size, "sizes")
 STEPS = each("dimension", lambda item: is_integer(item) and item > 0, "positive integers")
 INTEGERS = each("dimension", is_integer, "integers")
 PAIRS = each("dimension", is_pair, "pairs of integers")
-# Of the dimensions of which there is one for each window's: how many, their rule says.
+# For convolutions and windows: one item for each spatial dimension, which the type rule counts.
 SPATIAL_STEPS = each("any", lambda item: is_integer(item) and item > 0, "positive integers")
 SPATIAL_PAIRS = each("any", is_pair, "pairs of integers")
 NONE = one_of(None)

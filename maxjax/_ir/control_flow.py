@@ -40,8 +40,8 @@ class Group:
     """Operands of one role, next to one another.
 
     Attributes:
-      count: how many: a number, or the parameter that holds it. None: all that the other groups
-        leave, in one group of a primitive.
+      count: how many: a number, or the name of the parameter that holds it. None: all operands
+        that are in no other group; one group of a primitive may have this.
     """
 
     role: Role
@@ -56,8 +56,8 @@ class BodyRule:
       param: its name.
       label: what the jaxpr is called in pictures.
       takes: the groups of operands that the jaxpr takes, in their order.
-      decides: whether its one output says if there is another iteration; else the outputs are
-        carries and results.
+      decides: whether it is a loop's predicate, whose only output says if there is another
+        iteration; else the outputs are carries and results.
     """
 
     param: str
@@ -74,7 +74,7 @@ class Body(NamedTuple):
       groups: the operands that it takes, by their numbers.
       takes: for each input, the number of the operand that it is, starts from, or is a slice of.
       decides: see ``BodyRule``.
-      jaxpr: it.
+      jaxpr: the jaxpr.
     """
 
     label: str
@@ -86,12 +86,12 @@ class Body(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operands:
-    """The numbers of operands by what they are: all that does not depend on the jaxprs.
+    """Which operands have which role: all that does not depend on the jaxprs.
 
     Attributes:
-      description: that of the primitive.
-      groups: the operands of each group.
-      roles: of each operand.
+      description: the primitive's description.
+      groups: the numbers of the operands of each group.
+      roles: the role of each operand.
       bodies: for each jaxpr, the fields of a ``Body`` except the last.
       index, carries, scanned: the operands of those roles.
     """
@@ -290,7 +290,7 @@ def with_bodies(eqn: JaxprEqn, jaxprs: Iterable[ClosedJaxpr]) -> dict[str, Any]:
     return _flow_of(eqn).with_jaxprs(eqn.params, jaxprs)
 
 
-# Of a while loop, where something has to be assumed.
+# How many iterations of a while loop are assumed where a cost has to be estimated.
 UNKNOWN_ITERATIONS = 64
 
 

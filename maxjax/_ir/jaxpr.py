@@ -192,10 +192,10 @@ class Jaxpr:
 
 
 class Family:
-    """Programs of one trace at several sizes: what has made one of them hot makes the others hot.
+    """Programs of one trace at several sizes: when one of them is hot, all are.
 
     Attributes:
-      heat: nanoseconds that the one of them that took most has cost tier 0.
+      heat: the nanoseconds that tier 0 has spent on one of them, the one with most.
     """
 
     __slots__ = ("heat",)
@@ -205,17 +205,17 @@ class Family:
 
 
 class Facts(NamedTuple):
-    """What holds of a jaxpr and cannot be seen in it. What rebuilds a jaxpr hands them on
-    (``ClosedJaxpr.replace``); those of inputs go where the inputs become others.
+    """What holds of a jaxpr and cannot be seen in it. A rebuilt jaxpr keeps its facts
+    (``ClosedJaxpr.replace``), but for those about inputs where the inputs change.
 
     Attributes:
-      name, qualname: of the function under jit that it was traced from; empty of any other.
+      name, qualname: those of the function under jit that the jaxpr was traced from, or empty.
       family: the programs that it belongs to, if it is one trace at one of several sizes.
-      is_batched_predicate: of a loop's predicate: ``vmap`` made it from those of the elements.
-      argument_names: of its inputs, for messages.
-      keeps_inputs: all inputs count as read: it runs where any of its operands is.
-      captured: of one whose first inputs were constants: which of the constants, in the order that
-        they had, were made inputs.
+      is_batched_predicate: it is a loop's predicate that ``vmap`` made from the elements' ones.
+      argument_names: the names of its inputs, for messages.
+      keeps_inputs: all inputs count as read: the program runs where any of its operands is.
+      captured: for a jaxpr some of whose constants became its first inputs: a flag for each
+        constant, in their original order, whether it is an input now.
     """
 
     name: str = ""
@@ -249,15 +249,14 @@ class ClosedJaxpr(Jaxpr):
         # The array references whose values the last inputs are; the new values of those that are
         # written are the last outputs.
         self.refs = refs
-        # Two memories that live exactly as long as the jaxpr, and that nothing but time depends on:
+        # Two caches, which live as long as the jaxpr and change nothing but how long things take:
         # what has been derived from it (``derived``), by function and arguments, and what the
         # runtime has made to run it (``maxjax._runtime.made``).
         self.known: dict[Any, Any] = {}
         self.made: Any = None
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
-        """The jaxpr with changes, of which the same facts hold: those of inputs if it still has
-        the same ones."""
+        """A changed copy with the same facts; those about inputs are dropped if inputs change."""
         jaxpr, consts = changes.pop("jaxpr", self.jaxpr), changes.pop("consts", self.consts)
         jaxpr = jaxpr.jaxpr.replace(**changes) if changes else jaxpr.jaxpr
         facts = self.facts

@@ -22,7 +22,7 @@ class Linearity(NamedTuple):
     """In which operands an operation is linear, its parameters being fixed.
 
     Attributes:
-      operands: which.
+      operands: the operands that it is linear in.
       each: it is linear in each of them while the others are fixed, as a product is; or else in all
         of them together, as a sum is.
       moves: elements are only moved, so that a value may stay unreduced however its partial results

@@ -1,4 +1,4 @@
-"""Liveness: what reads a variable, up to where, and what is needed for what."""
+"""Liveness: which variables are read, by which equation last, and which equations are needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_variables(eqns: Iterable[JaxprEqn], outvars: Iterable[Atom] = ()) -> di
 
 @derived
 def read_inputs(closed: ClosedJaxpr) -> Sequence[bool]:
-    """Which inputs anything reads; or all, where they count as read."""
+    """Which inputs are read; all of them if the jaxpr's facts say that they count as read."""
     if closed.facts.keeps_inputs:
         return [True] * len(closed.invars)
     read = read_variables(closed.eqns, closed.outvars)
@@ -70,8 +70,8 @@ def dependent_outputs(jaxpr: Jaxpr, inputs: Sequence[bool]) -> list[bool]:
 # --- what outputs need ----------------------------------------------------------------------------
 
 def has_effects(eqn: JaxprEqn) -> bool:
-    """Whether an equation, or one of the jaxprs inside it, does more than compute its results, and
-    no operands say when."""
+    """Whether an equation, or one in a jaxpr inside it, has effects whose order its operands do not
+    fix: it must not be dropped or moved."""
     own = eqn.primitive.effects
     if own is not None and own.effects(**eqn.params) is not None:
         return not own.ordered_by_operands
@@ -86,9 +86,9 @@ def needed_equations(
     """The equations that needed variables depend on; the variables they read are needed too.
 
     Args:
-      needed: grows.
-      keeps: which equations are needed for themselves.
-      pruned: reduces an equation to what is needed of it.
+      needed: the needed variables; those that the equations read are added.
+      keeps: which equations are kept even if nothing needs their results.
+      pruned: removes from an equation what is not needed of it.
     """
     found = []
     for eqn in reversed(eqns):

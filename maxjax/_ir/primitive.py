@@ -99,7 +99,7 @@ class _MeshRules:
 mesh_rules = _MeshRules()
 
 
-# Of primitives of which a group says nothing.
+# Groups of rules in which nothing is set, shared by the primitives without such rules.
 _VALUES, _HOST, _COMPILED, _DERIVATIVE = Values(), Host(), Compiled(), Derivative()
 _SHARDED, _OUTSIDE, _INNER = Sharded(), Outside(), Inner()
 _PRINTED = Printed()
@@ -115,9 +115,9 @@ class Primitive:
 
     call_primitive = False
 
-    # Of users' primitives alone. ``rule_for_all``: the batching rule is asked even where no operand
-    # is mapped, and knows how values of types above arrays are. ``composed``: the jaxpr of what it
-    # is composed of, by types and parameters.
+    # Only users' primitives set these. ``rule_for_all``: the batching rule is called even where no
+    # operand is mapped, and handles values of types above arrays. ``composed``: gives the jaxpr
+    # that the primitive stands for, by types and parameters.
     rule_for_all = False
     composed: Callable[..., ClosedJaxpr] | None = None
 

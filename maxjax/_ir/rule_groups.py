@@ -51,12 +51,12 @@ class Host:
     """How it runs with NumPy, and when it does.
 
     Attributes:
-      reason: why it is a step of the host, where there is no ``lower``; with both, the graph
-        backend alone leaves it to the host.
-      condition: ``(*avals, **params)`` -> why this application is, or None.
+      reason: why it is a step of the host, where there is no ``lower``; with both, only the graph
+        backend leaves it to the host.
+      condition: ``(*avals, **params)`` -> why this application is a step of the host, or None.
       specialize: ``(in_avals, params, out_avals)`` -> a faster callable of the arrays for given
         types, or None; ``evaluate`` with its parameters bound if absent.
-      alone: the same, for an application outside a program, where that gives other numbers.
+      alone: as ``specialize``, for an application outside a program, if its values differ there.
       expression: ``(avals, operands)`` -> the application as a Python expression for tier 0, where
         that is cheaper than a call of a NumPy function; None where the NumPy rule is called.
         ``avals`` are of operands and results.
@@ -102,8 +102,8 @@ class Derivative:
       partly: ``(trace, primitive, args, **params)`` -> the results of an application of which only
         some operands are known: known results under the trace's parent, the others recorded. If
         absent, none is known.
-      zero_is_cotangent: the transposition may make something of cotangents that are all zero: it is
-        asked, where another primitive's would be left out.
+      zero_is_cotangent: ``transpose`` is called even if the cotangents of all results are zero,
+        where that of another primitive would be left out.
       missing: why there is no ``jvp``, as the error says it.
     """
 

@@ -24,15 +24,15 @@ from maxjax._ir.typing import StaticScalar, Value
 
 
 class Call:
-    """A jaxpr as it is called, again and again: what is decided before its operands are there.
+    """Repeated calls of a jaxpr: all that is decided before the operands are known.
 
     Attributes:
       closed: the jaxpr.
       donated: the positions of operands that cannot be used afterwards.
-      asked: the sharding of each result (None: any); None: nothing is asked for.
-      operation: the name of the primitive, where it is one application of that.
-      name: what messages call it.
-      out_types: those of the results.
+      asked: the requested sharding of each result (None: any); None: none is requested.
+      operation: the name of the primitive, if the jaxpr is one application of it.
+      name: the name in messages.
+      out_types: the types of the results.
       ways: what the runtime remembers of the last calls (``maxjax._runtime.calls``).
     """
 
@@ -52,7 +52,7 @@ class Call:
 @derived
 def call_of(closed: ClosedJaxpr, operation: str = "",
             asked: tuple[Sharding | None, ...] | None = None) -> Call:
-    """The call of a jaxpr that nobody else has anything to say about; kept with it."""
+    """The ``Call`` of a jaxpr without donation, cached with the jaxpr."""
     return Call(closed, (), asked, operation)
 
 

@@ -73,24 +73,31 @@ class Trace:
         return getattr(self, "parent", None) or getattr(self, "outer", None)
 
     def reference(self, ref: Ref) -> Any:
-        """The state of an array reference from outside, where this trace has one."""
+        """The state that this trace holds of an array reference that was made outside of it; None
+        if it holds none."""
         return None
 
     def write_outside(self, ref: Ref, value: Value, operation: str) -> Any:
-        """A value for a reference from outside, as one of the trace that this one passes on to.
+        """A value that is written to a reference from outside of this trace, as a value of the
+        trace around it.
 
         Raises:
-          Exception: it cannot be one there.
+          Exception: the value cannot leave this trace.
         """
         return value
 
 
 class _Context(threading.local):
-    """The current trace of this thread, the named axes around it (``maxjax._ir.axes``), those among
-    them whose values have types that say so (``maxjax._primitives.varying``), and of the axis that
-    the running batching rule maps its name and how it lies over a mesh."""
+    """What holds while code of this thread runs.
 
-    # Where a thread begins: at the runtime, once that is installed.
+    Attributes:
+      trace: the current trace. A thread begins at the runtime, once that is installed.
+      axis_env: the named axes that are bound, with their sizes (``maxjax._ir.axes``).
+      manual: the manual mesh axes among them (``maxjax._primitives.varying``), or None.
+      batch_axis, batch_spmd_axis, batch_entry: of the axis that the running batching rule maps: its
+        name, the mesh axes given as ``spmd_axis_name``, and the Explicit mesh axes that split it.
+    """
+
     trace: Trace
 
     def __init__(self) -> None:
@@ -131,8 +138,8 @@ class current_trace:
 
 
 class CompileTimeTrace(Trace):
-    """Runs at once, at the trace ``base``, what no tracer takes part in; the rest goes to the trace
-    around it."""
+    """Applies operations without tracers at once, under the trace ``base``; those with tracers go
+    to ``outer``, the trace around it."""
 
     __slots__ = ("base", "outer")
 
@@ -256,8 +263,9 @@ class Tracer(Array):
     def concrete(self) -> Any:
         """The concrete array behind this tracer, or None when only its type is known.
 
-        Of a value that carries a tangent, it is the value alone: only for what has no tangent, as
-        truth values, integers and static arguments. Nothing else about a tracer may reveal it.
+        A value that carries a tangent is given without it, so that this is only for uses in which
+        no tangent can be lost: truth values, integers and static arguments. Nothing else about a
+        tracer may reveal its value.
         """
         return None
 

@@ -32,9 +32,9 @@ Shape = tuple[int, ...]
 BatchAxis = int | None
 
 # --- functions ------------------------------------------------------------------------------------
-# Of values, with a flat sequence of them as its result.
+# A function of values whose result is a flat sequence of values.
 FlatFunction = Callable[..., Sequence[Any]]
-# Derivative rules of a flat function. Values and their tangents -> results and theirs.
+# Derivative rules of a flat function. Values and their tangents -> results and their tangents.
 FlatJvp = Callable[[list[Value], list[Value | None]], tuple[list[Any], list[Any]]]
 # Residuals and the cotangents of results -> those of the arguments; some are symbolic zeros.
 FlatBackward = Callable[[list[Value], list[Any]], Sequence[Any]]

@@ -65,7 +65,8 @@ def why_exchangeable(directory: Path) -> str | None:
     """
     if os.name == "nt":
         return None
-    # Of whom the whole system is: in a container that need not be root.
+    # Trusted are the user, root, and the owner of the root folder, who in a container need not be
+    # root.
     trusted = {os.geteuid(), 0, os.stat(directory.anchor).st_uid}
     for parent in _on_the_way(directory):
         status = os.lstat(parent)

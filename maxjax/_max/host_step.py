@@ -37,7 +37,7 @@ class HostStep:
       reasons: why the host computes them.
     """
 
-    # Of the pack's function that is called instead.
+    # The name of a function of the pack that computes the same, if there is one.
     native_name: str | None = None
 
     def __init__(self, piece: Piece):

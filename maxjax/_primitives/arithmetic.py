@@ -170,7 +170,7 @@ def _div_alone(in_avals: tuple[ShapedArray, ...], params: Params,
     return lambda x, y: multiply(x, invert(one, y))
 
 
-# Of fewer elements one division takes less time than several operations.
+# For fewer elements one division takes less time than several operations.
 _FEWEST_SHIFTED = 256
 
 

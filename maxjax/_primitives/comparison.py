@@ -232,7 +232,7 @@ def _select_expression(avals: Sequence[ShapedArray], operands: Sequence[str]) ->
     return None
 
 
-# Of the cases JAX counts none as read, only what chooses.
+# JAX's roofline counts only the predicate as read, none of the cases.
 _SELECT_ROOFLINE = Roofline(costs.results, lambda ins, outs: [ins[0], *outs])
 
 select_n_p = elementwise(

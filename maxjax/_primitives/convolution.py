@@ -321,7 +321,8 @@ def _sum_of_taps(x: Array, weights: Array, result: tuple[int, ...], strides: tup
 
 
 def _has_few_taps(rows: Shape, weights: Shape, result: Shape) -> bool:
-    """Of one feature to one, whose shapes are (batch, S, C) and (K, C, G O)."""
+    """Whether a convolution of one feature to one, with operands of shapes (batch, S, C) and
+    (K, C, G O), has few taps."""
     return (weights[-2:] == (1, 1) and 1 < math.prod(weights) <= _MOST_TAPS
             and 0 not in rows and 0 not in result)
 

@@ -69,7 +69,7 @@ LONGEST = 1 << 20
 _LARGEST = 5
 # What a convolution costs beside its two transforms.
 _CONVOLUTION = 1.5
-# Of a factor without a butterfly of its own, in comparison.
+# The cost of a factor without a butterfly of its own, relative to one that has one.
 _ODD_FACTOR = 1.1
 
 

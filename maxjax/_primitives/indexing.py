@@ -391,8 +391,8 @@ def _scatter_set_jvp(primals: Sequence[Array], tangents: Sequence[Array | None],
         if tangent is None:
             tangent = zeros_like(operand)
         return out, scatter_p.bind(tangent, indices, update_tangent, **params)
-    # Of several updates of one element only the last one counts: each gets a number, and the
-    # numbers that a scatter leaves show which.
+    # Where several updates write one element, only the last one counts. To find it, the updates are
+    # numbered: the numbers that a scatter of them leaves are those that count.
     count = math.prod(updates.shape)
     numbers = reshape(iota(dtypes.int32, (count,), 0), updates.shape)
     left = scatter_p.bind(full(operand.shape, -1, dtypes.int32), indices, numbers, **params)

@@ -62,7 +62,8 @@ def _cholesky_call(a: ShapedArray) -> Call:
 
 def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> Any:
     factor = cholesky_p.bind(*primals)
-    # Of a, only the lower triangle counts. L^-1 a' L^-H, its lower triangle with half the diagonal.
+    # L' = L Phi(L^-1 a' L^-H), where Phi takes the lower triangle and halves the diagonal. Only the
+    # lower triangle of a counts.
     change = hermitian_of(tangents[0])
     inner = triangular_solve(factor, change, left_side=False, lower=True, transpose_a=True,
                              conjugate_a=True)

@@ -39,7 +39,7 @@ from maxjax._primitives.widths import widened
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering
 
-# Of a variate, for the number of threads: as so many elements of an array.
+# The work of one variate, in elements of an array, by which the number of threads is chosen.
 _NATIVE_WORK = 256
 _HOST = "a rejection loop whose length depends on the numbers drawn"
 

@@ -71,7 +71,7 @@ sine_integral_p = _host("sine_integral", lambda x: scipy_special.sici(x.astype(n
 
 
 def _cosine_integral(x: np.ndarray) -> Any:
-    # Of the absolute value, as JAX's is: SciPy has no real value for negative arguments.
+    # JAX's is of the absolute value, too; SciPy has no real value for negative arguments.
     return scipy_special.sici(np.abs(x.astype(np.float64)))[1]
 
 

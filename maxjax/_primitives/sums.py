@@ -20,7 +20,7 @@ from maxjax._ir.typing import Shape
 
 # So many terms are added one after the other: NumPy's pairwise sums add 16 of each of eight lanes.
 FEW = 64
-# Of more rows, so many at a time.
+# More rows are added up in blocks of this many.
 _BLOCK = 32
 # Narrow rows are put side by side, to this many elements: NumPy takes a row at a time.
 _WIDE = 4096
@@ -152,7 +152,7 @@ def accumulated(ufunc: np.ufunc, x: np.ndarray, axis: int) -> Any:
     wide = np.dtype(np.complex128 if dtypes.is_complex(dtype) else
                     np.float32 if dtype.itemsize < 4 else np.float64)
     if dtype == wide:
-        # Of a product each factor brings its own rounding error, whatever the order.
+        # Each factor of a product adds a rounding error, whatever the order: blocks gain nothing.
         return plain(x, axis) if ufunc is np.multiply else in_blocks(plain, ufunc, x, axis)
     return _sticking(ufunc, x, plain(x.astype(wide), axis), axis)
 

@@ -1,7 +1,8 @@
-"""Calls: a program runs on concrete operands, with what is watched around it.
+"""Calls: a program runs on concrete operands, with the checks around it that options ask for.
 
-What does not depend on the operands is decided before (``maxjax._ir.runtime.Call``). Where they lie
-decides the rest, once for all calls whose operands lie alike: a ``Way``.
+What does not depend on the operands is decided before (``maxjax._ir.runtime.Call``). The rest
+follows from where the operands are placed, and is decided once for all calls with the same
+placements: a ``Way``.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ from maxjax._sharding.summands import unreduced_axes, with_summands
 
 
 class Way:
-    """How a call runs whose operands lie as those of one before.
+    """How calls run whose operands have the same placements.
 
     Attributes:
-      placed: where its results are; None: nothing is anywhere on purpose.
+      placed: where the results are; None: no operand was put anywhere explicitly.
       donated: the donated operands whose memory results take.
       program: what runs; None: it depends on more than where operands lie, or is not made yet.
     """
@@ -81,12 +82,13 @@ class Way:
 
 
 class Ways:
-    """The last ways that a call ran.
+    """The ways in which a call ran last.
 
     Attributes:
-      plain: where nothing is anywhere on purpose.
-      placed: otherwise.
-      over_processes: over the devices of several processes: how operands lay, and the program.
+      plain: where no operand was put anywhere explicitly.
+      placed: where one was.
+      over_processes: over the devices of several processes: the operands' placements, and the
+        program.
     """
 
     __slots__ = ("over_processes", "placed", "plain")
@@ -98,16 +100,16 @@ class Ways:
 
 
 class Watch:
-    """What options ask to be seen to around one call (``config.status.watched``)."""
+    """The checks around one call that options ask for (``config.status.watched``)."""
 
     __slots__ = ("_call", "_kept", "_leaves", "_note_keys", "_runtime")
 
     def __init__(self, runtime: Runtime, call: Call, leaves: Sequence[Leaf],
                  values: Sequence[np.ndarray]):
-        """Before it.
+        """Checks the operands, before the call.
 
         Raises:
-          RuntimeError: nothing may run.
+          RuntimeError: no program may run.
           JaxRuntimeError: a transfer guard forbids an operand.
           KeyReuseError: a random key is used again.
         """
@@ -128,7 +130,7 @@ class Watch:
                 self._kept[position] = self._kept[position]._with_value(values[position])
 
     def finish(self, results: Sequence[ArrayImpl]) -> None:
-        """After it.
+        """Checks the results, after the call.
 
         Raises:
           FloatingPointError: a result is invalid.
@@ -185,7 +187,7 @@ class Caller(Runtime):
         program = way.program or way.prepare(call, leaves)
         if call.donated:
             check_donated_once(leaves, call.donated)
-            value = None    # the last of the values, which would be referred to once more
+            value = None    # a further reference to the last operand, which may be donated
             give_up(leaves, values, way.donated)
         try:
             outputs = program.run(values)

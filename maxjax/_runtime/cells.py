@@ -22,7 +22,7 @@ from maxjax._runtime.program import run_heavy
 LIGHT_BYTES = 1 << 20
 
 
-# What an operation gives on the host, and what it takes: a scalar stays one.
+# Operands and results of operations on the host: scalars stay scalars.
 HostValue = np.ndarray | np.generic
 
 

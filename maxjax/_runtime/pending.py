@@ -377,7 +377,7 @@ def _parts(cell: Cell, spec: OpSpec) -> list[ArrayImpl]:
 
 
 def _watch(spec: OpSpec, args: Sequence[Value], results: Sequence[ArrayImpl]) -> None:
-    """What options ask to be seen to with one operation (``maxjax._runtime.calls.Watch``).
+    """The checks around one operation that options ask for (``maxjax._runtime.calls.Watch``).
 
     Raises:
       RuntimeError: nothing may run.

@@ -30,17 +30,17 @@ class Program:
 
     Attributes:
       closed: the simplified jaxpr. Its constants are inputs of both tiers.
-      opened: what is compiled: the same, with its constants as inputs.
-      effects: what it does beside computing results.
+      opened: the same jaxpr with its constants as inputs, which is what is compiled.
+      effects: what it does besides computing results.
       heat: nanoseconds that tier 0 has spent on it.
       cost: seconds that a call is estimated to take.
-      size: thousands of equations, those of bodies too: planning takes time by them.
-      prepared: how its backend compiles it, once that was asked.
+      size: thousands of equations, including those of bodies: planning takes time in proportion.
+      prepared: the plan of its backend for it, once that has been made.
       compiled: the tier-1 executable (a callable of a list of NumPy arrays), or None.
-      donated: the inputs, constants included, whose memory results may take. A value that may not
-        be overwritten nevertheless is read-only. `run` empties the list of values.
-      uncompiled: the vector machine stands for kernels of it that are not compiled.
-      uncharged: nanoseconds that it has run so, and that its kernels have not been charged for.
+      donated: the inputs, constants included, whose memory results may take. Among them, a value
+        that may not be overwritten is read-only. `run` empties the list of values.
+      uncompiled: some kernels are not compiled, and the vector machine runs instead of them.
+      uncharged: nanoseconds of such runs that its kernels have not been charged for.
       state: "new", "cold", "native" (it runs uncompiled), "queued" (for the compiler),
         "compiled", "failed", "host" (nothing of it can be compiled), "light" (dispatch would cost
         more than tier 0), "slower" (MAX turned out to be).
@@ -87,7 +87,7 @@ class Program:
         self.prepared: Prepared | None = None
         self.backend = ""                   # chosen when the program is prepared for tier 1
         self.looked = False
-        self.look_heat = 0                  # from which on it is looked for
+        self.look_heat = 0                  # the heat at which the cache is searched for it
 
     def _simplify(self, closed: ClosedJaxpr) -> None:
         self.closed = multiply_by_reciprocals(simplify(closed))

@@ -219,7 +219,7 @@ class _Ties:
 class _Formulation:
     """Which layout each value has, and which split each operation, as an integer program.
 
-    Of the layouts of a set of tied values one is picked, and one of each operation's splits. A
+    Exactly one layout is picked for each set of tied values, and one split for each operation. A
     value flows from the layout that it has to the one that an operation's split wants, or from the
     one that a split gives, at the price of the path between the two.
     """

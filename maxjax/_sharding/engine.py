@@ -9,6 +9,7 @@ from typing import Any
 
 from maxjax._base.meshes import Mesh as DeviceMesh
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from maxjax._ir.liveness import variables
 from maxjax._ir.printing import Names
 from maxjax._sharding.cost_model import CostModel
 from maxjax._sharding.custom_partitioning import with_rules
@@ -193,7 +194,7 @@ def _variables(jaxpr: Jaxpr) -> Iterator[tuple[Var, str, Sequence[Atom]]]:
 def _row(made: tuple[Var, str, Sequence[Atom]], names: Names, propagation: Propagation,
          known: Mapping[Var, Dims]) -> Row:
     var, maker, operands = made
-    sources = tuple(dict.fromkeys(names.of(atom) for atom in operands if isinstance(atom, Var)))
+    sources = tuple(dict.fromkeys(names.of(var) for var in variables(operands)))
     state = propagation.states.get(var)
     origins = tuple(state.origins) if state is not None else ()
     return Row(names.of(var), var.aval, maker, known.get(var, ((),) * var.aval.ndim), origins,

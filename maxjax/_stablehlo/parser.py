@@ -181,7 +181,7 @@ class Parser:
         if not isinstance(kind, tuple) or not isinstance(symbol, str):
             raise Unreadable(where, "a function without a name or a type")
         self.scopes = [{}]
-        block = self.region(isolated=True)
+        block = self.region()
         words.expect(")")
         self.attributes.optional_record()
         words.expect(":")
@@ -257,8 +257,7 @@ class Parser:
         """Arguments of a new block, in the innermost scope."""
         return [self._define(self.scopes[-1], label, type) for label, type in labels]
 
-    def region(self, isolated: bool = False,
-               arguments: list[tuple[str, Type]] | None = None) -> Block:
+    def region(self, arguments: list[tuple[str, Type]] | None = None) -> Block:
         """``{ ^bb0(%x: type): operations }``."""
         words = self.words
         if len(self.scopes) > DEEPEST:

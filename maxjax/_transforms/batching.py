@@ -48,7 +48,7 @@ from maxjax._primitives.slicing import slice_p
 
 @dataclasses.dataclass(frozen=True)
 class ValueAxis:
-    """In the place of a batch axis: how an array in a value of a type above arrays is mapped.
+    """Instead of a batch axis: how an array in a value of a type above arrays is mapped.
 
     Attributes:
       spec: how the value is, of which only the type knows the meaning.

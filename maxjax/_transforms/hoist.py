@@ -64,7 +64,7 @@ def _without_invariants(eqn: JaxprEqn, flow: Structure) -> tuple[list[JaxprEqn],
     for rule, body in zip(flow.operands.description.bodies, flow.bodies, strict=True):
         place = next(number for number in rule.takes
                      if flow.operands.description.groups[number].role is Role.CONSTANT)
-        # Of the constants among the body's inputs.
+        # Where the constants among the body's inputs end.
         end = sum(len(flow.groups[number]) for number in rule.takes[:rule.takes.index(place) + 1])
         hoisted = _split(body, constant, spare, end)
         if hoisted is None:

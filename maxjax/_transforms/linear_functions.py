@@ -66,7 +66,7 @@ def like_argument(gradient: Value, aval: ShapedArray) -> Any:
 
 
 def like_result(tangent: Value, aval: ShapedArray) -> Any:
-    """The tangent of a result that is not weakly typed is not, whatever went in."""
+    """The tangent of a result that is not weakly typed is not weakly typed either."""
     return tangent if aval.weak_type else like_argument(tangent, aval)
 
 
@@ -105,7 +105,7 @@ class LinearFunction:
       linear: the jaxpr of leaves, inputs -> nonzero outputs; its constants are the residuals.
       nonzero: which outputs depend on the inputs.
       in_tree, in_avals, out_tree, out_avals: of the function that was linearized.
-      location: of the function, for messages.
+      location: where the function was defined, for messages.
       held: the types of the references among the leaves of its arguments, by their number. The
         function is linear in their values: ``in_avals`` has the types of these.
       finals: which of them the function writes; their values afterwards are the last outputs.

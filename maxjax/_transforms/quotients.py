@@ -29,7 +29,7 @@ import numpy as np
 
 from maxjax._ir.control_flow import Role, Structure, structure_of
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived, note
-from maxjax._ir.liveness import has_effects
+from maxjax._ir.liveness import has_effects, read_variables, variables
 from maxjax._ir.primitive import op_spec
 from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array
@@ -55,7 +55,7 @@ def alone(eqn: JaxprEqn) -> list[JaxprEqn]:
     """The equations of an operation outside a program."""
     if not _is_quotient(eqn):
         return [eqn]
-    jaxpr = Jaxpr([], [atom for atom in eqn.invars if isinstance(atom, Var)], eqn.outvars, [eqn])
+    jaxpr = Jaxpr([], variables(eqn.invars), eqn.outvars, [eqn])
     return _Rewriting(jaxpr, set(), ()).run()
 
 
@@ -129,8 +129,8 @@ class _Rewriting:
         self.jaxpr = jaxpr
         self.known = known
         self.uses: Counter[Atom] = Counter(
-            atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Var))
-        self.uses.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
+            var for eqn in jaxpr.eqns for var in variables(eqn.invars))
+        self.uses.update(variables(jaxpr.outvars))
         self.uses.update(also_read)
         self.made: dict[Atom, JaxprEqn] = {}
         self.reciprocals: dict[Var, Var] = {}
@@ -153,9 +153,9 @@ class _Rewriting:
         return self.eqns
 
     def _is_known(self, eqn: JaxprEqn) -> bool:
-        return (bool(eqn.invars) and not has_effects(eqn) and eqn.primitive.cacheable
+        return (not has_effects(eqn) and eqn.primitive.cacheable
                 and all(map(self._is_constant, eqn.invars))
-                and any(isinstance(atom, Var) for atom in eqn.invars))
+                and bool(variables(eqn.invars)))
 
     def _is_constant(self, atom: Atom) -> bool:
         return isinstance(atom, Literal) or atom in self.known
@@ -242,8 +242,7 @@ def _with_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
             eqns.append(eqn)
     if len(consts) == len(closed.consts):
         return closed
-    read = {atom for eqn in eqns for atom in eqn.invars if isinstance(atom, Var)}
-    read.update(atom for atom in jaxpr.outvars if isinstance(atom, Var))
+    read = read_variables(eqns, jaxpr.outvars)
     kept = [number for number, var in enumerate(constvars) if var in read]
     return ClosedJaxpr(
         jaxpr.replace(constvars=[constvars[number] for number in kept], eqns=eqns),

@@ -40,7 +40,7 @@ from maxjax._ir.types import ShapedArray
 
 TOKEN = ShapedArray((), dtypes.uint8)
 
-# Of an equation with an effect, its operands and the token: its results and the next token.
+# From an equation with an effect, its operands and the token to its results and the next token.
 Rule = Callable[[JaxprEqn, Sequence[Any], Any], Sequence[Any]]
 
 

@@ -54,7 +54,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Value], cotangents: Sequence[Ar
             accumulated[var] = add_tangents(accumulated.get(var), cotangent)
     with kept_source_lines():
         _transpose_equations(jaxpr.eqns, known, accumulated, zero, asked)
-    # A caller takes None for what no result uses.
+    # None stands for the cotangent of an input that no result depends on.
     return [accumulated[var] if var in accumulated
             else instantiate(None, var.aval.cotangent()) if var in zero else None
             for var in jaxpr.invars]
@@ -68,7 +68,7 @@ def _transpose_equations(eqns: Sequence[JaxprEqn], known: dict[Atom, Value],
     for eqn in reversed(eqns):
         if asked is not None and asked.isdisjoint(eqn.outvars):
             continue
-        # What is traced here comes of the line that the equation does.
+        # Equations that the rule traces get the source line of this one.
         scopes.source_line = (outer if eqn.source is None
                               else eqn.source.inside(scopes.names) if scopes.names else eqn.source)
         given = [accumulated.pop(var, None) for var in eqn.outvars]

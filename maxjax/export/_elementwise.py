@@ -39,7 +39,7 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "shift_right_arithmetic": lax.shift_right_arithmetic,
     "shift_right_logical": lax.shift_right_logical, "subtract": lax.sub, "xor": lax.bitwise_xor,
 }
-# Of truth values, XLA's sum is "or" and its product "and".
+# XLA's sum of booleans is "or", its product "and".
 _OF_BOOLEANS = {"add": lax.bitwise_or, "multiply": lax.bitwise_and}
 _CLIENT: dict[str, Callable[..., Any]] = {
     "acos": lax.acos, "acosh": lax.acosh, "asin": lax.asin, "asinh": lax.asinh, "atan": lax.atan,

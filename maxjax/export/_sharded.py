@@ -20,7 +20,7 @@ from maxjax.export._reader import ManualAxes, Reader, Rule, attribute, single_op
 _MOST_AXES = 8
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "stablehlo.add": lax.psum, "stablehlo.maximum": lax.pmax, "stablehlo.minimum": lax.pmin}
-# Of truth values.
+# For booleans.
 _LOGICAL: dict[str, Callable[..., Any]] = {"stablehlo.or": lax.pmax, "stablehlo.and": lax.pmin}
 
 

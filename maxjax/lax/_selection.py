@@ -73,7 +73,8 @@ def select_n(which: Any, *cases: Any) -> Array:
         raise ValueError("select_n() must have at least one case")
     which = as_operand(which, "select_n", 0)
     values = [as_operand(case, "select_n", position) for position, case in enumerate(cases, 1)]
-    # Of examples of vmap alone JAX takes scalar cases for any shape, and libraries rely on it.
+    # Where only the predicate is mapped by vmap, JAX takes scalar cases for any shape of it, and
+    # libraries rely on that.
     is_mapped = isinstance(which, BatchTracer) and not any(
         value.shape or isinstance(value, BatchTracer) for value in values)
     _check_select(which.aval, [value.aval for value in values], is_mapped)

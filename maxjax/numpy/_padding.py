@@ -33,7 +33,7 @@ _OPTIONS = {
     "minimum": {"stat_length"}, "reflect": {"reflect_type"}, "symmetric": {"reflect_type"},
     "wrap": set(), "empty": set(),
 }
-# Of positions that follow one another: more are rather looked up.
+# Padding that consists of more runs of consecutive positions than this is gathered by index.
 _MOST_RUNS = 4
 _STATISTICS: dict[str, Callable[..., Array]] = {
     "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,

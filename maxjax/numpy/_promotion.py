@@ -121,7 +121,8 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
     """An argument as an operand of ``dtype``; weakly typed only if ``weak``."""
     if isinstance(value, Array):
         aval = value.aval
-        # Of a value that is there nobody sees the type of an operand; in a program it is written.
+        # That an operand is weakly typed shows in a program, which is printed; a concrete array may
+        # stay weakly typed, as nobody sees the types of the operands of an eager operation.
         if aval.dtype == dtype and (aval.weak_type if weak else
                                     not (aval.weak_type and isinstance(value, Tracer))):
             return value

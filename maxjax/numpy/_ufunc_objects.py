@@ -548,7 +548,7 @@ def _gcd(x: Array, y: Array) -> Array:
         rest = rem_p.bind(x, where(done, 1, y))
         return where(done, x, y), where(done, 0, rest)
 
-    # Of the least integer, whose absolute value is itself, remainders are negative.
+    # The least integer is its own absolute value, so that remainders by it are negative.
     return ufuncs.abs(while_loop(unfinished, step, (x, y))[0])
 
 

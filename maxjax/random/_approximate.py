@@ -21,7 +21,7 @@ from maxjax.random._basic import _exponential, _normal, unstack
 from maxjax.random._keys import jitted, split_typed
 
 METHODS = ("exact", "approximate")
-# Of chi-square's quantile with n degrees of freedom, as a polynomial in a normal variate over
+# The quantile of chi-square with n degrees of freedom, as a polynomial in a normal variate over
 # sqrt(n): for each power the coefficients of 1, 1/n and 1/n**2. The first is 1, which is the limit
 # for large n, where the series was published with 1.0000886.
 _QUANTILE = (

@@ -16,7 +16,7 @@ ROW = ("SLOT", "NBYTES", "ALIGNMENT", "IS_RESULT", "DTYPE", "RANK", "SHAPE")
 # Frames that are kept for further calls, as many as ran at the same time.
 KEPT = 4
 PROGRAMS, TEXTS = "maxjax_library_programs", "maxjax_library_texts"
-# Of a library with threads of its own: words of its own, then those of the crew (``crew.py``).
+# The memory of a library with threads of its own: 16 words, then those of the crew (``crew.py``).
 CREW, CREW_OWN = "maxjax_library_crew", 16
 # Codes of errors: of the library, then as many of each array.
 NO_MEMORY, WRONG_COUNT, WRONG_SIZES = 1, 2, 3

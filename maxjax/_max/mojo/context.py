@@ -61,8 +61,8 @@ _FEW_COLUMNS = 8
 # its elements are not next to one another.
 _READ_AGAIN = 8
 _LEAST_GATHERED = 4096
-# Of a convolution whose windows are multiplied block by block: a row of windows of the result is a
-# small part of a block, all of them do not stay in the cache anyway, and the weights do.
+# A convolution's windows are multiplied block by block within these bounds: a row of windows of the
+# result is a small part of a block, all windows do not fit in the cache, and the weights do.
 _MOST_LINE_BYTES = 1 << 17
 _LEAST_WINDOW_BYTES = 1 << 18
 _MOST_WEIGHT_BYTES = 1 << 20

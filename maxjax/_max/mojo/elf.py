@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183}
-# Of relocations: an address; for the accessors, see `_Code`.
+# Kinds of relocations, by machine: that of an address; and the code of an accessor (see `_Code`)
+# with the offset, kind and addend of each of its relocations.
 _ADDRESS = {62: 1, 183: 257}
 _FUNCTION = {
     62: (bytes.fromhex("488d0500000000c3"), [(3, 2, -4)]),      # lea rax, [rip + x]; ret
@@ -29,7 +30,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
-# Of segments, then of entries in the dynamic one.
+# Kinds of segments, then of entries in the dynamic one.
 _LOAD, _DYNAMIC = 1, 2
 _DT_NEEDED, _DT_STRTAB, _DT_SONAME = 1, 5, 14
 
@@ -68,7 +69,7 @@ class DataObject:
             raise ValueError(f"there are no libraries for processors of the kind {machine}")
         self._machine = _MACHINES[machine]
         self._content = [bytearray() for _ in _SECTIONS]
-        # Of each section: offset, symbol, kind, addend.
+        # For each section its relocations: offset, symbol, kind, addend.
         self._relocations: list[list[tuple[int, str | int, int, int]]] = [[] for _ in _SECTIONS]
         self._constants: dict[tuple[bytes, int], Reference] = {}
         self._functions: dict[str, tuple[int, int]] = {}     # offset and length in .text

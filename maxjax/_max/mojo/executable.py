@@ -61,7 +61,7 @@ class Executable:
         self._large = ([(shape, dtype, size) for (shape, dtype), size in
                         zip(self._written, sizes, strict=True)]
                        if max(sizes, default=0) >= LEAST_BYTES else None)
-        # Of each array that is not written to an argument's memory, its number; and the others.
+        # The results that are written to an argument's memory, by number; and the others.
         self._overwritten = [(number, source, *kind) for number, (source, kind) in enumerate(
             zip(plan.overwritten, self._written, strict=True)) if source is not None]
         if self._overwritten:

@@ -146,8 +146,8 @@ def _check_matrices(call: Call) -> None:
 
 # --- the pack's functions -------------------------------------------------------------------------
 
-# Of the integers of a call, and the bytes of an element of its first operand: how many elements of
-# each operand it reads, and how many bytes of each result it writes.
+# A function of the integers of a call and of the bytes of an element of its first operand, which
+# gives how many elements of each operand it reads, and how many bytes of each result it writes.
 Extents = Callable[[Sequence[int], int], tuple[Sequence[int], Sequence[int]]]
 
 

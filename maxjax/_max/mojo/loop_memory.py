@@ -36,7 +36,7 @@ from maxjax._max.mojo.nodes import (
 )
 from maxjax._max.mojo.scalar_code import Register
 
-# Of a value that is kept in registers.
+# Values of more elements are kept in memory instead of registers.
 MOST_ELEMENTS = 128
 # Equations that large arrays may be operands of.
 _USERS = frozenset((

@@ -42,7 +42,7 @@ _BITS = {f"{8 * dtype.itemsize}": kind_name(dtype) for dtype in dtypes.UNSIGNED}
 _MATRICES = {"32": "DType.uint32, 1", "64": "DType.uint64, 1", "128": "DType.uint64, 2"}
 _REAL = {"32": "DType.float32", "64": "DType.float64", "128": "DType.float64"}
 _MATRICES_AND_REAL = {bits: f"{words}, {_REAL[bits]}" for bits, words in _MATRICES.items()}
-# Of products: operands, and what sums are gathered in.
+# The dtypes of matrix products: of the operands, and of the accumulator.
 _GATHERED = {**{name: (kind, kind) for name, kind in _WRAPPING.items()},
              **{name: (_WRAPPING[name], "DType.float32") for name in ("float16", "bfloat16")},
              **{name: (_WRAPPING[name], "DType.int16") for name in ("int8", "uint8")}}

@@ -58,7 +58,8 @@ _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2
 _MOST_AT_ONCE = 4
-# Of processor time on a common machine, for estimates: with the small standard library, and MAX's.
+# Processor time for a library, on a common machine, by which builds are estimated: with the small
+# standard library, and with MAX's.
 _SECONDS_EACH, _SECONDS_EACH_WITH_MAX = 1.5, 6.5
 _FORMAT = 1
 # The C name is given by the decorator, or else by the function.

@@ -25,7 +25,7 @@ from maxjax._max.mojo.rebuild import rebuilt
 
 # Smaller arrays are not worth another plan.
 _LEAST_BYTES = 1 << 15
-# Of a region, and of them all together: their nodes are made once for each.
+# The most boxes of a region, and the most nodes of all regions: nodes are made once for each box.
 _MOST_BOXES = 32
 _MOST_NODES = 4096
 # Nanoseconds: for a byte that is copied to an assembled array and read there, for a call, each of

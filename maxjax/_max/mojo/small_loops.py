@@ -718,7 +718,7 @@ class _Builder:
             values = self.lower(branch.jaxpr, [given[number] for number in branch.takes],
                                 [*wanted])
             for position, value in zip(wanted, values, strict=True):
-                # Of a large array, all branches leave the same one.
+                # A large array is the same object in all branches, which write to it in place.
                 into = made.setdefault(position, value)
                 if isinstance(into, Register):
                     self.copy(into, *registers([value]))

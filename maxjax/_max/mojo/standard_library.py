@@ -48,7 +48,7 @@ _IMPORTS = re.compile(r"\n[ \t]*(?:from|import) +(\w+)(?:\.(\w+))?")
 _MANIFEST = "manifest.json"
 _STAND_IN = "stand-in"      # the folder of a `cc` that is never called
 _LAUNCHING = "launching"
-# Of which texts see no more than this: what it does is compiled once.
+# Kernels import only this declaration of the launch: its code is compiled once, in a library.
 _DECLARED = '''"""The launch of a generated kernel, which is linked to its library."""
 from std.ffi import external_call
 

@@ -225,7 +225,7 @@ def _square_root(A: Any) -> Any:
     roots = jnp.sqrt(jnp.diag(T))
 
     def element(i: Any, j: Any, F: Any) -> Any:
-        # Of the elements outside i < k < j one factor is zero still.
+        # The products with k outside i < k < j are zero, as one of the factors is not yet filled.
         rest = T[i, j] - F[i] @ F[:, j].at[j].set(0)
         below = roots[i] + roots[j]
         return jnp.where(below != 0, rest / jnp.where(below != 0, below, 1), 0)

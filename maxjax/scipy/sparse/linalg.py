@@ -83,7 +83,7 @@ def _implicit(A: Any, b: Any, run: Callable[[Any, Any], Any], symmetric: bool) -
     real = all(not dtypes.is_complex(leaf.dtype) for leaf in tree_util.tree_leaves(b))
 
     def solve(A: Any, b: Any) -> Any:
-        # Of weakly typed right sides the solution is weakly typed, but for JAX's `cg`.
+        # The solution is weakly typed if the right side is, as in JAX, except for `cg`.
         return _map(lambda x, like: convert_element_type(
             x, x.dtype, like.weak_type and not symmetric), run(A, b), b)
 

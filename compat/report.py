@@ -13,6 +13,7 @@ from typing import Any
 
 from compat import ROOT, chosen, differences, followed, surface
 from compat.jax_tests import section
+from compat.scripts_runner import Record
 from compat.spec import MODES
 from compat.state import State, Summary
 
@@ -27,6 +28,8 @@ STATES = {
     "missing": "maxjax does not have it",
     "excused": "out of scope, with a reason",
 }
+# Of a script: its name, its state, JAX's seconds, maxjax's, what is to say of it.
+ScriptRow = tuple[str, str, str, str, str]
 # What coverage is counted over.
 GROUPS: dict[str, tuple[str, ...] | None] = {
     "jax.numpy and jax.lax": ("jax.numpy", "jax.numpy.linalg", "jax.numpy.fft", "jax.lax",
@@ -204,6 +207,24 @@ def write_libraries(page: Path = FOLDER / "matrix.html") -> None:
                            page.read_text(), count=1, flags=re.DOTALL))
 
 
+def write_scripts(records: Sequence[Record], folder: Path = FOLDER) -> None:
+    """Puts scripts that have run into both forms as they stand; the other rows stay.
+
+    A script that could not run here does not replace the row of one that has run elsewhere.
+    """
+    text, page = folder / "matrix.md", folder / "matrix.html"
+    rows = {row[0]: row for row in _script_rows(text.read_text())}
+    rows |= {record.name: _script_row(record) for record in records
+             if record.state != "skipped" or record.name not in rows}
+    ordered = [rows[name] for name in sorted(rows)]
+    part = "\n".join([SCRIPTS_HEAD, "", *_script_lines(ordered)])
+    text.write_text(re.sub(rf"{SCRIPTS_HEAD}\n.*?(?=\n\n(?:## |<!--))", lambda _: part,
+                           text.read_text(), count=1, flags=re.DOTALL))
+    page.write_text(re.sub(r'(<section id="scripts">\n).*?(\n</section>)',
+                           lambda found: found[1] + script_table(ordered) + found[2],
+                           page.read_text(), count=1, flags=re.DOTALL))
+
+
 # --- Markdown -------------------------------------------------------------------------------------
 
 MARKS = {"pass": "✓", "known": "≈", "fail": "✗", "untested": "?", "missing": "–", "excused": "·"}
@@ -226,9 +247,7 @@ def markdown(matrix: Matrix) -> str:
                   for row in bad]
         lines.append("")
     if matrix.scripts:
-        lines += ["## Scripts", "", "| script | state | |", "| --- | --- | --- |"]
-        lines += [f"| {r.name} | {r.state} | {_cell(r.detail)} |" for r in matrix.scripts]
-        lines.append("")
+        lines += [SCRIPTS_HEAD, "", *_script_lines(map(_script_row, matrix.scripts)), ""]
     lines += ["## Known differences", ""]
     lines += [f"- **{known.what}**: maxjax: {known.maxjax}; JAX: {known.jax}. {known.reason}."
               for known in differences.differences()]
@@ -258,6 +277,30 @@ def markdown(matrix: Matrix) -> str:
                          f"{MARKS[row.state]} | {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
+
+
+SCRIPTS_HEAD = "## Scripts"
+
+
+def _script_row(record: Record) -> ScriptRow:
+    """A row of the scripts' table; without times where the script did not run on both."""
+    ran = record.state == "pass"
+    return (record.name, record.state, f"{record.seconds_jax:.1f}" if ran else "",
+            f"{record.seconds_maxjax:.1f}" if ran else "", _cell(record.detail))
+
+
+def _script_lines(rows: Iterable[ScriptRow]) -> list[str]:
+    return ["Seconds from start to end of one run, kernels kept by earlier ones included.", "",
+            "| script | state | JAX | maxjax | |", "| --- | --- | --: | --: | --- |",
+            *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def _script_rows(text: str) -> list[ScriptRow]:
+    """The rows of a page that :func:`_script_lines` wrote."""
+    part = text.partition(f"{SCRIPTS_HEAD}\n")[2].partition("\n## ")[0]
+    lines = [line for line in part.splitlines() if line.startswith("| ")]
+    rows = [re.split(r"\s*(?<!\\)\|\s*", line)[1:-1] for line in lines[2:]]
+    return [(name, state, jax, ours, detail) for name, state, jax, ours, detail in rows]
 
 
 def host_steps(matrix: Matrix, tier: str) -> Counter[str]:
@@ -391,17 +434,18 @@ def _detail(row: Row) -> dict[str, Any]:
 def _scripts(matrix: Matrix) -> str:
     if not matrix.scripts:
         return "<p>Not run.</p>"
-    return script_table((r.name, r.state, r.detail) for r in matrix.scripts)
+    return script_table(map(_script_row, matrix.scripts))
 
 
-def script_table(scripts: Iterable[tuple[str, str, str]]) -> str:
-    """Without times, which are those of scripts that ran beside one another."""
+def script_table(scripts: Iterable[ScriptRow]) -> str:
     rows = "\n".join(
         f'<tr><th scope="row">{html.escape(name)}</th><td><i class="dot '
         f'{"untested" if state == "waiting" else state}"></i> {state}</td>'
-        f'<td class="text">{html.escape(detail)}</td></tr>' for name, state, detail in scripts)
-    return ('<table><thead><tr><th>script</th><th></th><th></th></tr>'
-            f'</thead><tbody>{rows}</tbody></table>')
+        f'<td class="use">{jax}</td><td class="use">{ours}</td>'
+        f'<td class="text">{html.escape(detail)}</td></tr>'
+        for name, state, jax, ours, detail in scripts)
+    return ('<table><thead><tr><th>script</th><th></th><th>JAX, s</th><th>maxjax, s</th><th></th>'
+            f'</tr></thead><tbody>{rows}</tbody></table>')
 
 
 def libraries() -> str:

@@ -305,7 +305,10 @@ def print_summary(name: str, tier: str, summary: Summary, failures: int) -> bool
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["scripts"]:
-        return int(any(r.state == "fail" for r in scripts_runner.main(arguments[1:])))
+        records = scripts_runner.main(arguments[1:])
+        if "--write" in arguments:
+            report.write_scripts(records)
+        return int(any(record.state == "fail" for record in records))
     parser = argparse.ArgumentParser(prog="python -m compat", description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="NAME",
                         help="names, or beginnings that end in a dot or star; prints each")

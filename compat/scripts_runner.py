@@ -12,7 +12,7 @@ what maxjax does not have yet is "waiting": it must run on JAX, and fail on maxj
 once it passes, the run fails until the comment is gone. A script of *libraries* that are not
 installed is "skipped"; `make library-scripts` makes an environment with all of them.
 
-    python -m compat.scripts_runner [NAME ...] [--interpreted | --compiled] [--fresh]
+    python -m compat scripts [NAME ...] [--interpreted | --compiled] [--fresh] [--write]
 """
 
 from __future__ import annotations
@@ -310,6 +310,7 @@ def main(arguments: Sequence[str]) -> list[Record]:
     parser.add_argument("--libraries", action="store_true", help="only those that use libraries")
     parser.add_argument("--fresh", action="store_true", help="run JAX too, whatever is kept")
     parser.add_argument("--seconds", type=float, help="limit of a script on maxjax")
+    parser.add_argument("--write", action="store_true", help="put the rows into the matrix")
     options = parser.parse_args(arguments)
     mode = "compiled" if options.compiled else "interpreted" if options.interpreted else "auto"
     print(f"{'state':8}{'script':28}{'JAX':>9}{'maxjax':>9}{'ratio':>7}")

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 N, STEPS, DT, VISCOSITY = 48, 80, 0.01, 1e-3
+TINY = jnp.finfo(jnp.float32).tiny      # a smaller product is 0 on JAX, and no number to divide by elsewhere
 WIDTH = 2 * jnp.pi / N
 
 
@@ -17,7 +18,8 @@ def limited(before, here, after):
     """A slope of van Leer's."""
     left, right = here - before, after - here
     product = left * right
-    return jnp.where(product > 0, 2 * product / jnp.where(product > 0, left + right, 1), 0)
+    rises = product >= TINY
+    return jnp.where(rises, 2 * product / jnp.where(rises, left + right, 1), 0)
 
 
 def advected(q, face, axis):

@@ -14,7 +14,8 @@ import numpy as np
 from maxjax._primitives import generators, threefry
 from maxjax._primitives.bit_generator import _philox_bits
 
-_STRIDE = 10
+# "unsafe_rbg" takes one row of its bits in so many.
+STRIDE = 10
 
 
 class Rbg(generators.OpaqueKeys):
@@ -58,12 +59,12 @@ class UnsafeRbg(Rbg):
         return self.bits(keys, math.prod((count, 4)), 32).reshape(*shape, count, 4)
 
     def split(self, keys: np.ndarray, count: int, partitionable: bool) -> np.ndarray:
-        return self.keys_of(self._rows(keys, _STRIDE * count)[..., ::_STRIDE, :])
+        return self.keys_of(self._rows(keys, STRIDE * count)[..., ::STRIDE, :])
 
     def fold_in(self, keys: np.ndarray, data: np.ndarray) -> np.ndarray:
         seeds = np.asarray(data, np.uint32)
         words = np.stack([np.zeros_like(seeds), seeds], -1)
-        noise = self._rows(self.seed(words), _STRIDE)[..., -1, :]
+        noise = self._rows(self.seed(words), STRIDE)[..., -1, :]
         return self.keys_of(self.words_of(keys) ^ noise)
 
 

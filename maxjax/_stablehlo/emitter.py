@@ -78,7 +78,8 @@ class Emitter(Lowering[Value]):
             dtype = atom.aval.dtype
             if isinstance(dtype, dtypes.KeyDType) and dtype.physical.kind == "V":
                 raise NotImplementedError(
-                    f"keys of {dtype.impl} have no form in StableHLO; those of threefry2x32 have")
+                    f"keys of {dtype.impl} have no form in StableHLO; those of JAX's own "
+                    "generators have")
 
         def written(_: Emitter, *xs: Value, **params: Any) -> Any:
             """By its rule, or as a call of maxjax where that cannot say it."""

@@ -20,6 +20,7 @@ from maxjax._ir.symbolic import scope_of
 from maxjax._max.operations import LoweringError
 from maxjax._stablehlo.devices import mesh_line, sharding
 from maxjax._stablehlo.emitter import Emitter, Rule, Value
+from maxjax._stablehlo.keys import with_words
 from maxjax._stablehlo.rules import rules
 from maxjax._stablehlo.symbolic import SymbolicEmitter
 from maxjax._transforms.simplify import simplify
@@ -65,7 +66,7 @@ def module_text(name: str, closed: ClosedJaxpr, results: Sequence[str],
 
 def _module_text(emitter: Emitter, name: str, closed: ClosedJaxpr, results: Sequence[str],
                  arguments: Sequence[str], devices: Devices | None) -> str:
-    closed = simplify(closed)
+    closed = simplify(with_words(closed))
     jaxpr = closed.jaxpr
     emitter.depth = 2
     is_symbolic = isinstance(emitter, SymbolicEmitter)

@@ -10,6 +10,7 @@ import pytest
 
 import maxjax
 from compat import differences, followed, report
+from compat.scripts_runner import Record
 from tests import ROOT
 from tools import (
     build_docs,
@@ -187,11 +188,36 @@ def test_the_matrix_says_how_names_pass():
     text = report.card("trees", 34, 17, 51, 2)
     assert "51 of 51" in text and "34 agree, 17 pass with known differences; 2 out of scope" in text
     assert 'class="pass" style="width:66.67%"' in text
-    assert "seconds" not in report.script_table([("a<b", "pass", "")])
-    assert "a&lt;b" in report.script_table([("a<b", "pass", "")])
+    assert "a&lt;b" in report.script_table([("a<b", "pass", "1.0", "0.5", "")])
     stored = (ROOT / "compat" / "matrix.html").read_text()
     template = (ROOT / "compat" / "page.html").read_text().replace("{{JAX}}", followed())
     # The stored page is made of the present template, with the libraries' tests in it.
     assert stored.partition("</style>")[0] == template.partition("</style>")[0]
     assert report.libraries() in stored and '<th scope="row">chex</th>' in stored
     assert stored.index('id="matrix"') < stored.index('id="libraries-head"')
+
+
+def test_scripts_are_put_into_the_matrix_as_it_stands(tmp_path):
+    for name in ("matrix.md", "matrix.html"):
+        (tmp_path / name).write_text((ROOT / "compat" / name).read_text())
+    report.write_scripts([Record("n_body", "pass", 2.0, 0.54, ""),
+                          Record("a_new_one", "fail", 1.0, 0.0, "5 | 6"),
+                          Record("k_means", "skipped", 0.0, 0.0, "not installed: x")], tmp_path)
+    report.write_scripts([Record("n_body", "skipped", 0.0, 0.0, "not installed: y")], tmp_path)
+    before = (ROOT / "compat" / "matrix.md").read_text().splitlines()
+    after = (tmp_path / "matrix.md").read_text().splitlines()
+    rows = ["| n_body | pass | 2.0 | 0.5 |  |", "| a_new_one | fail |  |  | 5 \\| 6 |",
+            "| k_means | skipped |  |  | not installed: x |"]
+    assert {*after} - {*before} <= {*rows} <= {*after}
+    assert [line for line in before if line not in after] in (
+        [], [line for line in before if line.startswith("| n_body |")])
+    page = (tmp_path / "matrix.html").read_text()
+    assert '<td class="use">2.0</td><td class="use">0.5</td>' in page
+    assert page.index('<th scope="row">a_new_one') < page.index('<th scope="row">n_body')
+
+
+def test_the_matrix_keeps_its_link_back():
+    """Links to parts that a page lacks are hidden, and only those."""
+    template = (ROOT / "compat" / "page.html").read_text()
+    assert "<!-- back -->" in template
+    assert """querySelectorAll("nav a[href^='#']")""" in template

@@ -116,3 +116,52 @@ def test_operations_say_where_they_come_from():
     assert "}) : (tensor<3xf32>) -> (tensor<3xf32>) loc(" in text
     assert parsed(text)
     assert " loc(" not in lowered.as_text() and lowered.as_text() == lowered.as_text("stablehlo")
+
+
+# Keys of XLA's own generator: functions of a key, its numbers, and a library.
+KEYS = {
+    "draws": lambda j, key, n: (j.random.uniform(key, (5,)), j.random.normal(key, (2, 3)),
+                                j.random.randint(key, (7,), 0, n[2])),
+    "bits": lambda j, key, n: [j.random.bits(key, (5,), dtype)
+                               for dtype in ("uint8", "uint16", "uint32")],
+    "split": lambda j, key, n: j.random.split(key, (2, 3)),
+    "fold_in": lambda j, key, n: j.random.fold_in(key, n[1]),
+    "a seed": lambda j, key, n: j.random.key(n[0], impl=j.random.key_impl(key)),
+    "none": lambda j, key, n: j.random.split(key, 0),
+    "moved about": lambda j, key, n: j.numpy.where(
+        n[:2, None] > 1, j.random.split(key, (3, 2)).T[:, n[:1]], key)[::-1],
+    "mapped": lambda j, key, n: j.vmap(lambda k, i: j.random.uniform(j.random.fold_in(k, i), (2,)))(
+        j.random.split(key, 3), n),
+    "mapped numbers": lambda j, key, n: j.vmap(lambda i: j.random.fold_in(key, i))(n),
+    "a scan": lambda j, key, n: j.lax.scan(
+        lambda k, x: (j.random.split(k)[1], j.random.uniform(k) * x), key, n),
+    "scanned": lambda j, key, n: j.lax.scan(
+        lambda s, k: (s + j.random.uniform(k), k), 0.0, j.random.split(key, 4)),
+    "a loop": lambda j, key, n: j.lax.while_loop(
+        lambda c: c[1] < 0.9, lambda c: (j.random.fold_in(c[0], 1), j.random.uniform(c[0])),
+        (key, 0.0)),
+    "a choice": lambda j, key, n: j.lax.cond(
+        n[0] > 0, lambda k: (k, 1.0), lambda k: (j.random.fold_in(k, 3), j.random.uniform(k)), key),
+}
+
+
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_of_xlas_generator(name, impl):
+    """XLA runs the program on the keys' words, and gives what JAX gives, to the bit."""
+    n = np.array([0, 1, 2], np.int32)
+
+    def result(j):
+        return j.jit(lambda key, n: KEYS[name](j, key, n), keep_unused=True)
+
+    def plain(j, leaves):
+        return [np.asarray(j.random.key_data(x) if j.dtypes.issubdtype(x.dtype, j.dtypes.prng_key)
+                           else x) for x in leaves]
+
+    key = maxjax.random.key(7, impl=impl)
+    text = result(maxjax).lower(key, n).as_text()
+    actual = run_by_xla(text, [np.asarray(maxjax.random.key_data(key)), n])
+    expected = plain(jax, jax.tree.leaves(result(jax)(jax.random.key(7, impl=impl), n)))
+    for a, e in zip(actual, expected, strict=True):
+        assert (a.dtype, a.shape) == (e.dtype, e.shape)
+        np.testing.assert_array_equal(a, e)

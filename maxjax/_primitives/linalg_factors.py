@@ -20,8 +20,11 @@ from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import eq
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full, iota
+from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
+from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.lapack import Call, address, bits, run, stack_size
+from maxjax._primitives.layout import reshape
 from maxjax._primitives.linalg_rules import (
     HOST_REASON,
     adjoint,
@@ -218,6 +221,19 @@ lu_p = linalg_primitive(
     evaluate=_lu_evaluate, calls=_lu_call,
     cost=costs.FREE,
 )
+
+
+def solve_by_factors(a: Array, b: Array) -> Any:
+    """Solves ``a x = b`` for one square matrix as ``linear_solve`` does, with its factors apart."""
+    factors, _, order = lu_p.bind(a)
+    size, columns = b.shape
+    rows = gather_p.bind(
+        b, reshape(order, (size, 1)),
+        dimension_numbers=GatherDimensionNumbers((1,), (0,), (0,)), slice_sizes=(1, columns),
+        indices_are_sorted=False, unique_indices=True,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS, fill_value=None)
+    inner = triangular_solve(factors, rows, left_side=True, lower=True, unit_diagonal=True)
+    return triangular_solve(factors, inner, left_side=True)
 
 
 def _permutation_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:

@@ -7,27 +7,35 @@ once, before the loop, and its results become constants of it:
 
 That holds for operands that are the loop's constants, carries that the body returns unchanged, and
 results of such equations. An equation that has effects or holds jaxprs stays, as does a barrier.
-What only moves elements stays too, unless something computed from it leaves: reading it is what a
+A system with the same matrix each time is solved by its factors, which leave. What only moves
+elements stays too, unless something computed from it leaves: reading it is what a
 kernel does anyway, and a transpose or a broadcast would take memory for as long as the loop runs.
 
-Values are those of each iteration, bit for bit. A loop that does not run at all computes them in
+Values are those of each iteration, bit for bit, but for solutions of systems, which may differ in
+the last bits. A loop that does not run at all computes them in
 vain: that is at most what one iteration takes.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from maxjax._ir.control_flow import Body, Role, Structure, structure_of
 from maxjax._ir.dimensions import least
-from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var, replaced
+from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, replaced
 from maxjax._ir.liveness import has_effects, read_variables, variables
+from maxjax._ir.staging import trace_to_jaxpr
 from maxjax._primitives.identities import optimization_barrier_p
+from maxjax._primitives.linalg_factors import solve_by_factors
+from maxjax._primitives.linalg_solve import solve_p
 
 # Results of this many bytes leave without being held against what they are computed from.
 _SMALL_BYTES = 4096
 # What leaves one loop, beyond what its operands take.
 _SPARE_BYTES = 1 << 20
+# Rows of a matrix from which on its factors are worth the calls that solve by them.
+_LEAST_FACTORED = 8
 
 
 class _Hoisted(NamedTuple):
@@ -98,7 +106,9 @@ def _split(body: Body, constant: dict[int, Atom], spare: int, end: int) -> _Hois
       spare: how many bytes the values may take.
       end: where the values become inputs of the body.
     """
-    jaxpr = body.jaxpr.jaxpr
+    jaxpr = _with_factors(body.jaxpr.jaxpr, [
+        var for number, var in zip(body.takes, body.jaxpr.jaxpr.invars, strict=True)
+        if number in constant])
     outside: dict[Var, Atom] = {var: constant[number] for number, var in zip(
         body.takes, jaxpr.invars, strict=True) if number in constant}
     # The most bytes of one operand of the loop that an invariant is computed from, and whether it
@@ -152,6 +162,43 @@ def _split(body: Body, constant: dict[int, Atom], spare: int, end: int) -> _Hois
     inputs = [*jaxpr.invars[:end], *values, *jaxpr.invars[end:]]
     return _Hoisted(eqns, [outside[var] for var in values],
                     ClosedJaxpr(jaxpr.replace(invars=inputs, eqns=left), body.jaxpr.consts))
+
+
+def _with_factors(jaxpr: Jaxpr, constant: Sequence[Var]) -> Jaxpr:
+    """Systems whose matrix alone is invariant are solved by the matrix's factors.
+
+    Args:
+      constant: the inputs that do not change.
+    """
+    if not any(eqn.primitive is solve_p for eqn in jaxpr.eqns):
+        return jaxpr
+    invariant: set[Atom] = {*constant}
+    eqns = []
+    for eqn in jaxpr.eqns:
+        if _may_leave(eqn) and all(
+                atom in invariant or isinstance(atom, Literal) for atom in eqn.invars):
+            invariant.update(eqn.outvars)
+        elif (eqn.primitive is solve_p and eqn.invars[0] in invariant
+                and eqn.invars[0].aval.ndim == 2
+                and least(eqn.invars[0].aval.shape[0]) >= _LEAST_FACTORED):
+            eqns += _by_factors(eqn)
+            continue
+        eqns.append(eqn)
+    return jaxpr.replace(eqns=eqns)
+
+
+def _by_factors(eqn: JaxprEqn) -> list[JaxprEqn]:
+    traced = trace_to_jaxpr(lambda a, b: [solve_by_factors(a, b)],
+                            [atom.aval for atom in eqn.invars]).jaxpr
+    env: dict[Any, Atom] = dict(zip(traced.invars, eqn.invars, strict=True))
+    last, = traced.outvars
+    eqns = []
+    for inner in traced.eqns:
+        outvars = [eqn.outvars[0] if var is last else Var(var.aval) for var in inner.outvars]
+        eqns.append(JaxprEqn(inner.primitive, replaced(inner.invars, env), inner.params, outvars,
+                             eqn.source))
+        env.update(zip(inner.outvars, outvars, strict=True))
+    return eqns
 
 
 def _may_leave(eqn: JaxprEqn) -> bool:

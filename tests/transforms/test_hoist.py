@@ -183,3 +183,37 @@ def test_random_loops():
                 c[0] + 1, *body((a, b), c[1:])), (0, c, d, e))
 
         check(function, *[rng.standard_normal((3, 3)).astype(np.float32) for _ in range(5)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_a_matrix_is_factored_once(dtype):
+    """A system with the same matrix each time is solved by its factors."""
+    with maxjax.enable_x64(True):
+        a = RNG.standard_normal((9, 9)).astype(dtype)
+        if a.dtype.kind == "c":
+            a += 1j * RNG.standard_normal((9, 9))
+        x = np.arange(1, 10).astype(dtype)
+
+        def fixed(a, x):
+            return lax.fori_loop(
+                0, 4, lambda _, x: x / 8 + jnp.linalg.solve(a + jnp.eye(9, dtype=dtype), x), x)
+
+        def nested(a, x):
+            return lax.fori_loop(0, 2, lambda i, x: lax.while_loop(
+                lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] / 8 + jnp.linalg.solve(
+                    a + jnp.eye(9, dtype=dtype), c[1])), (i * 0, x))[1], x)
+
+        def other(a, x):
+            return lax.fori_loop(0, 4, lambda i, x: jnp.linalg.solve(a + i, x), x)
+
+        expected = x
+        for _ in range(4):
+            expected = expected / 8 + np.linalg.solve(a + np.eye(9, dtype=dtype), expected)
+        for function in (fixed, nested):
+            simplified = simplify(maxjax.make_jaxpr(function)(a, x))
+            assert names(simplified).count("lu") == 1
+            assert "lu" not in inside(simplified) and "linear_solve" not in inside(simplified)
+            with maxjax.default_matmul_precision("highest"):
+                np.testing.assert_allclose(
+                    maxjax.jit(function)(a, x), expected, rtol=1e4 * np.finfo(dtype).eps)
+        assert "linear_solve" in inside(simplify(maxjax.make_jaxpr(other)(a, x)))

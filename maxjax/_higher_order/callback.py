@@ -65,7 +65,7 @@ class outside_programs:
         context.trace, context.axis_env, context.manual = installed.runtime, (), None
 
     @entered_at_once
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         context.trace, context.axis_env, context.manual = self.trace, self.axis_env, self.manual
         self.errors.__exit__(*error)
 

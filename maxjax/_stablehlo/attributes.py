@@ -48,12 +48,7 @@ class Attributes:
 
     def items(self, close: str = "]", item: Callable[[], Any] | None = None) -> list[Any]:
         """Values up to a bracket; the one that opens has been read."""
-        found: list[Any] = []
-        while not self.words.take(close):
-            if found:
-                self.words.expect(",")
-            found.append((item or self.read)())
-        return found
+        return [(item or self.read)() for _ in self.words.items(close)]
 
     def integers(self) -> list[int]:
         """``[1, 2]``."""

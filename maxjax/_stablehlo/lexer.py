@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from maxjax._stablehlo.program import Unreadable
@@ -81,6 +83,16 @@ class Lexer:
         if not self.at(text):
             raise self.error(f"{self.shown()} where {text!r} is expected")
         return self.next()
+
+    def items(self, close: str) -> Iterator[int]:
+        """The numbers of a list's items, up to the bracket ``close``. The caller reads each item as
+        it gets its number; the commas between them and the bracket are read here."""
+        for number in itertools.count():
+            if self.take(close):
+                return
+            if number:
+                self.expect(",")
+            yield number
 
     def kind(self, kind: str, what: str) -> str:
         """The text of the next word, which must be of this kind."""

@@ -67,12 +67,7 @@ def _size(text: str, where: str) -> int:
 def read_types(words: Lexer) -> list[Type]:
     """Types between parentheses."""
     words.expect("(")
-    found: list[Type] = []
-    while not words.take(")"):
-        if found:
-            words.expect(",")
-        found.append(read_type(words))
-    return found
+    return [read_type(words) for _ in words.items(")")]
 
 
 def read_dense(words: Lexer) -> Dense:

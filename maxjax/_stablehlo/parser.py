@@ -201,9 +201,7 @@ class Parser:
         scope: dict[str, Value] = {}
         arguments: list[Value] = []
         words.expect("(")
-        while not words.take(")"):
-            if arguments:
-                words.expect(",")
+        for _ in words.items(")"):
             label = words.kind("value", "an argument")
             words.expect(":")
             arguments.append(self._define(scope, label, read_type(words)))
@@ -212,9 +210,7 @@ class Parser:
         results: list[Type] = []
         if words.take("->"):
             if words.take("("):
-                while not words.take(")"):
-                    if results:
-                        words.expect(",")
+                for _ in words.items(")"):
                     results.append(read_type(words))
                     self.attributes.optional_record()
             else:
@@ -246,12 +242,7 @@ class Parser:
         raise self.words.error(f"there is no value {label}")
 
     def operands_until(self, close: str) -> list[Value]:
-        found: list[Value] = []
-        while not self.words.take(close):
-            if found:
-                self.words.expect(",")
-            found.append(self.operand())
-        return found
+        return [self.operand() for _ in self.words.items(close)]
 
     def define_arguments(self, labels: list[tuple[str, Type]]) -> list[Value]:
         """Arguments of a new block, in the innermost scope."""
@@ -329,12 +320,7 @@ class Parser:
         words.expect("(")
         operands = self.operands_until(")")
         attributes = self.found_attributes()
-        regions: list[Block] = []
-        if words.take("("):
-            while not words.take(")"):
-                if regions:
-                    words.expect(",")
-                regions.append(self.region())
+        regions = [self.region() for _ in words.items(")")] if words.take("(") else []
         more = self.attributes.optional_record()
         words.expect(":")
         types = read_types(words)

@@ -29,9 +29,7 @@ def read_mesh(words: Lexer) -> Mesh | Opaque:
     words.expect("<")
     axes: list[tuple[str, int]] = []
     if words.take("["):
-        while not words.take("]"):
-            if axes:
-                words.expect(",")
+        for _ in words.items("]"):
             name = words.string()
             words.expect("=")
             axes.append((name, words.integer()))
@@ -51,12 +49,7 @@ def read_mesh(words: Lexer) -> Mesh | Opaque:
 def read_placements(words: Lexer) -> list[Placement]:
     """``[<@mesh, [{"x"}, {}]>, <@mesh, []>]``."""
     words.expect("[")
-    found: list[Placement] = []
-    while not words.take("]"):
-        if found:
-            words.expect(",")
-        found.append(_read_placement(words))
-    return found
+    return [_read_placement(words) for _ in words.items("]")]
 
 
 def _read_placement(words: Lexer) -> Placement:
@@ -65,9 +58,7 @@ def _read_placement(words: Lexer) -> Placement:
     words.expect(",")
     words.expect("[")
     dimensions: list[list[str]] = []
-    while not words.take("]"):
-        if dimensions:
-            words.expect(",")
+    for _ in words.items("]"):
         dimensions.append(read_names(words))
         if words.peek().kind == "name":      # a priority
             words.next()
@@ -85,11 +76,7 @@ def read_names(words: Lexer) -> list[str]:
     """``{"x", "y"}``; the question mark of a dimension that may be split further is passed over."""
     words.expect("{")
     names: list[str] = []
-    begun = False
-    while not words.take("}"):
-        if begun:
-            words.expect(",")
-        begun = True
+    for _ in words.items("}"):
         if not words.take("?"):
             names.append(words.string())
             if words.at(":"):

@@ -201,9 +201,7 @@ def _slice(parser: Parser, name: str, parts: Parts, where: str) -> None:
     parts.operands.append(parser.operand())
     words.expect("[")
     bounds: list[list[int]] = []
-    while not words.take("]"):
-        if bounds:
-            words.expect(",")
+    for _ in words.items("]"):
         bound = [words.integer()]
         while words.take(":"):
             bound.append(words.integer())
@@ -311,9 +309,7 @@ def _while(parser: Parser, name: str, parts: Parts, where: str) -> None:
     words = parser.words
     words.expect("(")
     labels: list[str] = []
-    while not words.take(")"):
-        if labels:
-            words.expect(",")
+    for _ in words.items(")"):
         labels.append(words.kind("value", "an argument"))
         words.expect("=")
         parts.operands.append(parser.operand())
@@ -378,9 +374,7 @@ def _arguments(parser: Parser) -> list[tuple[str, Type]]:
     words = parser.words
     words.expect("(")
     found: list[tuple[str, Type]] = []
-    while not words.take(")"):
-        if found:
-            words.expect(",")
+    for _ in words.items(")"):
         label = words.kind("value", "an argument")
         words.expect(":")
         found.append((label, read_type(words)))

@@ -152,8 +152,8 @@ def told(name: str, tenths: list[tuple[int, float]]) -> str:
 
 
 def kept(cache: str) -> str:
-    """What a folder of kernels holds; a link in it is to the linker, which is not its own."""
-    files = [path for path in Path(cache).rglob("*") if path.is_file() and not path.is_symlink()]
+    """What a folder of kernels holds."""
+    files = [path for path in Path(cache).rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
     return f"cache: {len(files)} files, {size / 2**20:.1f} MiB"
 

@@ -276,7 +276,7 @@ def test_an_error_is_that_of_the_other(fresh, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("building")] == []
 
 
-@pytest.mark.parametrize("damage", ["cut", "missing", "no manifest", "a file"])
+@pytest.mark.parametrize("damage", ["cut", "missing", "no manifest", "no stand-in", "a file"])
 def test_a_damaged_folder_is_prepared_again(fresh, tmp_path, monkeypatch, damage):
     source = HEADER + KERNEL.format(value="1")
     assert made(source, tmp_path) == "small"
@@ -287,6 +287,9 @@ def test_a_damaged_folder_is_prepared_again(fresh, tmp_path, monkeypatch, damage
         (folder / "std.mojoc").unlink()
     elif damage == "no manifest":
         (folder / "manifest.json").unlink()
+    elif damage == "no stand-in":
+        shutil.rmtree(folder / "stand-in")
+        monkeypatch.setenv("PATH", str(tmp_path))
     else:
         shutil.rmtree(folder)
         folder.write_text("")
@@ -353,3 +356,9 @@ def test_a_choice_that_is_none(fresh, monkeypatch):
 def test_no_c_compiler_is_needed(fresh, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert made(HEADER + KERNEL.format(value="1"), tmp_path) == "small"
+
+
+def test_nothing_in_a_cache_leads_out_of_it(fresh, tmp_path):
+    """Whoever writes to all files of a cache, or copies them, reaches no file of MAX."""
+    assert made(HEADER + KERNEL.format(value="1"), tmp_path) == "small"
+    assert [path for path in tmp_path.rglob("*") if path.is_symlink()] == []

@@ -262,7 +262,10 @@ def _prepare(made: Path, scratch: Path, options: Sequence[str], common: str, run
             f"{name}_here.mojo" if name == _LAUNCHING else f"{name}.mojo"))
     (kernels / f"{_LAUNCHING}.mojo").write_text(_DECLARED)
     (made / _STAND_IN).mkdir()
-    (made / _STAND_IN / "cc").symlink_to(linker() or "")
+    # A file, not a link to a program: nothing in a cache leads to what lies outside of it.
+    stand_in = made / _STAND_IN / "cc"
+    stand_in.write_text("#!/bin/sh\nexit 1\n")
+    stand_in.chmod(0o700)
     shared = scratch / "shared.mojo"
     shared.write_text(_SHARED + _CONVERSIONS + common)
     run([*(["mojo", "precompile", "-o", str(made / f"{path.name}.mojoc"), str(path)]
@@ -280,7 +283,7 @@ def _is_whole(folder: Path) -> bool:
     """Whether a folder has all files as they were written."""
     try:
         described = json.loads((folder / _MANIFEST).read_bytes())
-        return bool(described) and all(
+        return bool(described) and (folder / _STAND_IN / "cc").is_file() and all(
             hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
             for name, digest in described.items())
     except (OSError, ValueError, AttributeError):

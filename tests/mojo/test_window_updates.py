@@ -22,7 +22,8 @@ pytestmark = pytest.mark.xdist_group("mojo")
 STEPS = 5
 WINDOWS = {
     "column": lambda i: ((0, i), (9, 1)), "columns": lambda i: ((0, 2 - i), (9, 3)),
-    "block": lambda i: ((i - 1, 2), (4, 5)), "last": lambda i: ((1, i + 3, 0), (3, 1, 2))}
+    "block": lambda i: ((i - 1, 2), (4, 5)), "last": lambda i: ((1, i + 3, 0), (3, 1, 2)),
+    "run": lambda i: ((4 * i - 1,), (9,))}
 # Of the window as it was, another value of its shape, and the array.
 ANEW = {
     "scaled": lambda old, v, x: old * 2 - v,
@@ -72,7 +73,7 @@ DTYPES = ("float32", "int32", "uint8", "bool", "complex64", "int16")
 
 def program(window, anew, around, dtype):
     rank = len(WINDOWS[window](0)[0])
-    shape = (9, 8) if rank == 2 else (5, 7, 4)
+    shape = {1: (20,), 2: (9, 8), 3: (5, 7, 4)}[rank]
     size = WINDOWS[window](0)[1]
     is_bool = dtype == "bool"
     data = (np.arange(np.prod(shape)).reshape(shape) * 7 % 5).astype(dtype)

@@ -84,7 +84,7 @@ class Outcome:
         return cls(structure,
                    [Leaf(container, dtype, tuple(shape), weak, base64.b64decode(text))
                     for container, dtype, shape, weak, text in leaves],
-                   tuple(error) if error else None, skipped)      # type: ignore[arg-type]
+                   tuple(error) if error else None, skipped)
 
 
 def shorten(message: str, length: int = 300) -> str:

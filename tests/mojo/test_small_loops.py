@@ -271,6 +271,9 @@ LOOPS |= {
         lambda i, a, b: (a.at[i % 3].set(a[2] * 0.5), a), x, x), F64[:9].reshape(3, 3)),
     "a row by an index beyond": (lambda x, n: lax.fori_loop(
         0, 5, lambda i, c: c.at[n + i].add(i).at[n - i].set(0.5), x), F7, np.int32(5)),
+    "runs at computed places": (lambda x: rows_loop(lambda i, y: (lax.dynamic_update_slice(
+        y, 0.5 * lax.dynamic_slice(y, (3 * i % 17,), (12,)) + lax.dynamic_slice(x, (i,), (12,)),
+        (i % 19 - 1,)),), x), F64[:40]),
     "two ends of a loop": (lambda a, b: lax.while_loop(
         lambda c: (c[0] < 7) & (9 > c[1]) & (c[2][0] < 100),
         lambda c: (c[0] + 1, c[1] + 2, c[2].at[c[0]].set(c[2][c[0] - 1] + c[1])),
@@ -516,6 +519,13 @@ def test_code_is_read_by_people():
         assert part in plan.uncompiled_source, plan.uncompiled_source
     for part in ("loop: add", "while True:", "Rem.elementwise", "a loop over few elements"):
         assert part in plan.source, plan.source
+
+
+def test_runs_are_moved_by_the_machine_itself():
+    """Each call of a function that copies windows takes as long as many instructions."""
+    _, plan = planned(*LOOPS["runs at computed places"])
+    code, = codes(plan.tape)
+    assert "window" not in str(code)
 
 
 def test_what_is_known_of_an_index_is_not_computed():

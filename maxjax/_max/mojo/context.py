@@ -67,9 +67,10 @@ _MOST_LINE_BYTES = 1 << 17
 _LEAST_WINDOW_BYTES = 1 << 18
 _MOST_WEIGHT_BYTES = 1 << 20
 # Elements of a window, and its lines: smaller ones are rows of a gather or a scatter in loops over
-# few elements, which can do these themselves.
+# few elements, which can do these themselves. Elsewhere a window has at least so many elements that
+# lie together; fewer are read in the kernel that needs them.
 _LEAST_WINDOW, _LEAST_LINES = 1024, 17
-_LEAST_RUN = 8      # elements that lie together; fewer are read in the kernel that needs them
+_LEAST_RUN = 8
 # Elements next to one another that are read in a row although others come between the rows.
 _SHORT_RUN = 16
 THREADS = -1 << 62      # a placeholder in a call's integers for the number of threads
@@ -595,7 +596,8 @@ class MojoContext(Lowering[Node]):
         axes = [axis for axis, (size, bound) in enumerate(zip(part, whole, strict=True))
                 if size != bound]
         lines, size = math.prod(part[:max(axes, default=0)]), math.prod(part)
-        if len(axes) == 1 and part[axes[0]] > 1 and size >= _LEAST_RUN:
+        least = _LEAST_RUN if self._overlays else _LEAST_WINDOW
+        if len(axes) == 1 and part[axes[0]] > 1 and size >= least:
             is_window = True    # what lies together comes at once, not row by row
         elif self._overlays:    # of a row's part, the same part of all rows would be copied first
             is_window = size > 0 and (lines > 1 or len(axes) > 1)

@@ -10,7 +10,14 @@ import pytest
 pytest.importorskip("max.engine")
 
 from maxjax._max import kernel_digest
-from maxjax._max.mojo import abi, pack_exports, standard_library, toolchain, vector_operations
+from maxjax._max.mojo import (
+    abi,
+    executable,
+    pack_exports,
+    standard_library,
+    toolchain,
+    vector_operations,
+)
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.layout import KernelLayout
 from maxjax._max.mojo.pack_library import SOURCES, Pack
@@ -50,6 +57,22 @@ def test_positions_of_a_kernels_integers(operands):
     for name in names:
         assert getattr(layout, name) == table["PLACE"] * operands + table[f"AT_{name.upper()}"]
     assert layout.stride(0) == table["PLACE"] * operands + table["AT_STRIDES"]
+
+
+@pytest.mark.parametrize("layout, read", (
+    (abi.ArrayObject(), True),
+    (abi.ArrayObject(data=32), False),
+    (abi.ArrayObject(flags=68), False),
+    (abi.ArrayObject(32, 80), False),       # as in free-threaded Python
+    (abi.ArrayObject(flags=1 << 40), False)))
+def test_arrays_of_another_layout_are_not_read(layout, read, monkeypatch):
+    assert executable._reads_arrays(layout) == read
+    monkeypatch.setattr(executable, "ArrayObject", lambda: layout)
+    if read:
+        executable.runner(0)
+    else:
+        with pytest.raises(RuntimeError, match="laid out in another way in this interpreter"):
+            executable.runner(0)
 
 
 @pytest.mark.parametrize("unit", abi.PACK)

@@ -6,6 +6,7 @@ from std.sys.info import bit_width_of, simd_width_of, size_of
 from std.utils.numerics import inf
 
 from .arithmetic import unsigned_of
+from .calling import Bytes
 from .crew import Tasks, spread
 from .reduction import Array, Held, chunk_begin, copy_run, held, task_count
 
@@ -15,9 +16,6 @@ comptime INSERTION = 48
 comptime STRIP = 64
 # Runs of so many bytes fill cache lines.
 comptime LINE_BYTES = 64
-
-
-comptime Bytes = Array[DType.uint8]
 
 
 struct Order[bits: DType](TrivialRegisterPassable):

@@ -2,7 +2,9 @@
 
 from .abi import PLACE
 
-comptime Slots = Pointer[Pointer[UInt8, MutAnyOrigin], MutAnyOrigin]
+comptime Bytes = Pointer[UInt8, MutAnyOrigin]  # a buffer, whatever its elements are
+comptime Memory = Pointer[UInt8, MutUntrackedOrigin]  # the same, as a struct can have it
+comptime Slots = Pointer[Bytes, MutAnyOrigin]
 comptime Args = Pointer[Int64, MutAnyOrigin]
 
 
@@ -12,7 +14,7 @@ def integer(args: Args, i: Int) -> Int:
 
 
 @always_inline
-def address(slots: Slots, args: Args, k: Int) -> Pointer[UInt8, MutAnyOrigin]:
+def address(slots: Slots, args: Args, k: Int) -> Bytes:
     """Where operand `k` begins: `args` holds a slot's number and a byte offset for each."""
     var place = args.unsafe_offset(PLACE * k)
     return slots.unsafe_offset(integer(place, 0))[].unsafe_offset(integer(place, 1))

@@ -4,12 +4,11 @@ Where kernels compile with the small standard library, a library is linked to th
 (``mojo/standard_library.py``), and a file with the declaration of `launch` stands in its place.
 """
 from .abi import AT_ITEMS, AT_THREADS
-from .calling import Args, Slots, integer
+from .calling import Args, Memory, Slots, integer
 from .crew import Tasks, spread
 
 comptime Part = def (Slots, Args, Int, Int) thin -> None
 comptime TASKS_A_THREAD = 3
-comptime Memory = Pointer[UInt8, MutUntrackedOrigin]  # as a struct can have it
 
 
 @fieldwise_init

@@ -6,37 +6,38 @@ and out.
 from std.sys.info import size_of
 
 from .arrangement import transpose_matrix
-from .calling import Args, Slots, address, integer
+from .calling import Args, Memory, Slots, address, integer
 from .crew import Tasks, spread
 from .reduction import chunk_begin, task_count
 
-comptime Bytes = Pointer[UInt8, MutUntrackedOrigin]
 comptime Integers = Pointer[Int32, MutUntrackedOrigin]
 
 # FORTRAN takes all arguments by their addresses.
-comptime Call5 = def (Bytes, Bytes, Bytes, Bytes, Bytes) abi("C") thin -> None
-comptime Call6 = def (Bytes, Bytes, Bytes, Bytes, Bytes, Bytes) abi("C") thin -> None
+comptime Call5 = def (Memory, Memory, Memory, Memory, Memory) abi("C") thin -> None
+comptime Call6 = def (Memory, Memory, Memory, Memory, Memory, Memory) abi("C") thin -> None
 comptime Call8 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes
+    Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory
 ) abi("C") thin -> None
 comptime Call9 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes
+    Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory
 ) abi("C") thin -> None
 comptime Call10 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes
+    Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory
 ) abi("C") thin -> None
 comptime Call11 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes
+    Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory
 ) abi("C") thin -> None
 comptime Call13 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes
+    Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory,
+    Memory, Memory
 ) abi("C") thin -> None
 comptime Call14 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes
+    Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory,
+    Memory, Memory, Memory
 ) abi("C") thin -> None
 comptime Call15 = def (
-    Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes,
-    Bytes
+    Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory, Memory,
+    Memory, Memory, Memory, Memory
 ) abi("C") thin -> None
 
 # A routine uses threads of its own for larger matrices: then ours would only be in its way.
@@ -69,7 +70,7 @@ struct Work:
     """
 
     var memory: List[UInt8]
-    var begin: Bytes
+    var begin: Memory
     var end: Int
 
     def __init__(out self, size: Int):
@@ -80,7 +81,7 @@ struct Work:
         self.end = 2 * LINE
 
     @always_inline
-    def at(self, i: Int) -> Bytes:
+    def at(self, i: Int) -> Memory:
         """Argument `i`."""
         return self.begin.unsafe_offset(4 * i)
 
@@ -92,7 +93,7 @@ struct Work:
     def get(self, i: Int) -> Int:
         return Int(self.at(i).unsafe_bitcast[Int32]()[])
 
-    def array(mut self, size: Int) -> Bytes:
+    def array(mut self, size: Int) -> Memory:
         var place = self.begin.unsafe_offset(self.end)
         self.end += (size + LINE - 1) // LINE * LINE
         return place
@@ -103,18 +104,18 @@ struct Work:
 
 
 @always_inline
-def to_columns[T: DType, words: Int](x: Bytes, columns: Bytes, m: Int, n: Int):
+def to_columns[T: DType, words: Int](x: Memory, columns: Memory, m: Int, n: Int):
     """Stores (m, n) column by column."""
     transposed[T, words](x, columns, m, n)
 
 
 @always_inline
-def to_rows[T: DType, words: Int](columns: Bytes, x: Bytes, m: Int, n: Int):
+def to_rows[T: DType, words: Int](columns: Memory, x: Memory, m: Int, n: Int):
     """Stores (m, n) row by row again."""
     transposed[T, words](columns, x, n, m)
 
 
-def transposed[T: DType, words: Int](x: Bytes, result: Bytes, rows: Int, columns: Int):
+def transposed[T: DType, words: Int](x: Memory, result: Memory, rows: Int, columns: Int):
     var source = x.unsafe_bitcast[Scalar[T]]().as_unsafe_any_origin()
     var target = result.unsafe_bitcast[Scalar[T]]().as_unsafe_any_origin()
     comptime if words == 1:
@@ -129,7 +130,7 @@ def transposed[T: DType, words: Int](x: Bytes, result: Bytes, rows: Int, columns
             )
 
 
-def fill(place: Bytes, size: Int, value: Int):
+def fill(place: Memory, size: Int, value: Int):
     """Repeats the eight bytes of a value; `size` is a multiple of four."""
     var words = place.unsafe_bitcast[Int32]()
     for i in range(size // 4):
@@ -140,12 +141,12 @@ def fill(place: Bytes, size: Int, value: Int):
 struct Operands(TrivialRegisterPassable):
     """The operands and integers of one call, `number` operands before the integers."""
 
-    var slots: Bytes  # as a struct can have it
+    var slots: Memory  # as a struct can have it
     var args: Pointer[Int64, MutUntrackedOrigin]
     var number: Int
 
     @always_inline
-    def operand(self, k: Int, bytes: Int) -> Bytes:
+    def operand(self, k: Int, bytes: Int) -> Memory:
         """Operand `k` from a byte on."""
         return (
             address(

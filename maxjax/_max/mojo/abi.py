@@ -93,6 +93,17 @@ def place_of(fields: Sequence[str], name: str) -> int:
     return len(before) + len(_TAPES.intersection(before))
 
 
+class ArrayObject(NamedTuple):
+    """NumPy's array objects: at which byte the address of the data and the flags are."""
+
+    data: int = 16
+    flags: int = 64
+
+
+# The flags of an array that is contiguous in C order and aligned.
+PLAIN_FLAGS = 0x101
+
+
 # --- the vector machine (`bytecode.py`, `pack/vector.mojo`) ---------------------------------------
 
 VECTOR_KINDS = ("map", "rows", "columns")
@@ -222,7 +233,9 @@ def _joined(*tables: Mapping[str, int | str]) -> dict[str, int | str]:
 PACK: dict[str, dict[str, int | str]] = {
     "tape": _joined(
         _words(ScanCall._fields, "SCAN"), _words(Move._fields, "MOVE"),
-        _words(WhileCall._fields, "WHILE"), _words(SwitchCall._fields, "SWITCH")),
+        _words(WhileCall._fields, "WHILE"), _words(SwitchCall._fields, "SWITCH"),
+        {f"ARRAY_{name.upper()}": byte for name, byte in ArrayObject()._asdict().items()},
+        {"PLAIN_FLAGS": PLAIN_FLAGS}),
     "vector": _joined(
         _numbered(VectorHead._fields), {"HEAD": len(VectorHead._fields)},
         _numbered(VectorPhase._fields), {"PHASE_WORDS": len(VectorPhase._fields)},

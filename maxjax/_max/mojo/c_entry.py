@@ -29,9 +29,8 @@ _TEXT = f'''
 from std.atomic import Atomic
 from std.ffi import external_call
 from std.memory import unsafe_memcpy
-from kernels.calling import Args, Slots, integer
+from kernels.calling import Args, Bytes, Slots, integer
 
-comptime Bytes = Pointer[UInt8, MutAnyOrigin]
 comptime ALIGNED = 64
 comptime KEPT = {KEPT}
 {"".join(f"comptime {name} = {n}{chr(10)}" for n, name in enumerate(BLOCK))}

@@ -12,6 +12,7 @@ import numpy as np
 
 from maxjax._base.errors import InternalError
 from maxjax._max.host_step import CalledStep, Failures, HostStep
+from maxjax._max.mojo.abi import PLAIN_FLAGS, ArrayObject
 from maxjax._max.mojo.forms import Form
 from maxjax._max.mojo.linking import Linker
 from maxjax._max.mojo.plan import Plan
@@ -196,8 +197,35 @@ def _is_plain(array: np.ndarray) -> bool:
     return array.flags.c_contiguous and array.flags.aligned
 
 
+def _reads_arrays(layout: ArrayObject | None = None) -> bool:
+    """Whether NumPy's array objects are laid out as the driver reads them.
+
+    That they are is a fact of CPython and NumPy, not a promise: objects of free-threaded Python
+    begin with a longer header.
+    """
+    layout = layout or ArrayObject()
+    whole = np.zeros((4, 4))
+    for array, plain in ((whole, True), (whole[:, 1:3], False)):
+        # The object's own size bounds what is read of it.
+        if np.ndarray.__basicsize__ < layout.flags + 4:
+            return False
+        data = ctypes.c_int64.from_address(id(array) + layout.data).value
+        flags = ctypes.c_int32.from_address(id(array) + layout.flags).value
+        if data != array.ctypes.data or (flags & PLAIN_FLAGS == PLAIN_FLAGS) != plain:
+            return False
+    return True
+
+
 def runner(address: int) -> Callable[..., int]:
-    """The driver of the pack as a Python function, which releases the GIL."""
+    """The driver of the pack as a Python function, which releases the GIL.
+
+    Raises:
+      RuntimeError: the driver cannot read the arrays of this interpreter's NumPy.
+    """
+    if not _reads_arrays():
+        raise RuntimeError(
+            "native code does not run: it reads NumPy's array objects, which are laid out in "
+            "another way in this interpreter")
     pointer = ctypes.c_void_p
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, pointer, ctypes.c_int64, pointer, pointer,
                             ctypes.c_int64)

@@ -53,8 +53,6 @@ HEAD = HEADER.replace(
     "from std.sys.info import simd_width_of, size_of").replace(
     "from kernels.reduction import", "from kernels.copies import NEAR, pick\n"
     "from kernels.reduction import Reducer, accumulated, reduce_line,") + '''
-comptime Bytes = Pointer[UInt8, MutAnyOrigin]
-
 
 @always_inline
 def typed[dtype: DType](x: Bytes) -> Pointer[Scalar[dtype], MutAnyOrigin]:

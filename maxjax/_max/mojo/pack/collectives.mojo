@@ -12,10 +12,9 @@ from std.ffi import external_call
 from std.memory import unsafe_memcpy
 from std.time import perf_counter_ns
 
-from kernels.calling import Args, Slots, address, integer
+from kernels.calling import Args, Bytes, Slots, address, integer
 from kernels.host import call_python, is_stopped
 
-comptime Bytes = Pointer[UInt8, MutAnyOrigin]
 comptime Send = def (Bytes, Int, Int, Int, Int, Int, Bytes) abi("C") thin -> Int32
 comptime Reduce = def (Bytes, Bytes, Int, Int, Int, Int, Bytes) abi("C") thin -> Int32
 comptime Gather = def (Bytes, Int, Int, Bytes, Int, Int, Int, Bytes) abi("C") thin -> Int32

@@ -19,7 +19,7 @@ from std.sys.info import simd_width_of, size_of
 from std.utils.numerics import isnan
 
 from kernels.arithmetic import *
-from kernels.calling import Args, Slots, integer, operand
+from kernels.calling import Args, Bytes, Slots, integer, operand
 from kernels.crew import Tasks, spread
 from kernels.elementary import INFINITY, exp, exp2, log1p, square_root
 from kernels.reduction import Array, Held, chunk_begin, held, task_count
@@ -103,7 +103,6 @@ def apply_to_pairs[Op: ElementwiseBinaryOp, dtype: DType](slots: Slots, args: Ar
     )
 
 
-comptime Bytes = Pointer[UInt8, MutAnyOrigin]
 # Result, operands, how many elements.
 comptime Block = def (Bytes, Bytes, Bytes, Bytes, Int) abi("C") thin -> None
 

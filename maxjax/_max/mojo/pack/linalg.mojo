@@ -17,9 +17,8 @@ Of a matrix for which a routine fails all results are NaN: `nan` is its bits, th
 from std.memory import unsafe_memcpy
 from std.sys.info import simd_width_of, size_of
 
-from kernels.calling import Args, Slots
+from kernels.calling import Args, Memory, Slots
 from kernels.stacks import (
-    Bytes,
     CONJUGATED,
     Call11,
     Call13,
@@ -49,7 +48,7 @@ from kernels.stacks import (
 
 
 @always_inline
-def factor(a: Bytes, pivots: Bytes, work: Work, call: Call6):
+def factor(a: Memory, pivots: Memory, work: Work, call: Call6):
     """LU of the matrix in `a`, sizes in arguments 0 and 1, its first size also in 2."""
     call(work.at(0), work.at(1), a, work.at(2), pivots, work.at(3))
 
@@ -61,8 +60,8 @@ struct Lu[T: DType, words: Int](Routine):
     var m: Int
     var n: Int
     var getrf: Call6
-    var a: Bytes
-    var pivots: Bytes
+    var a: Memory
+    var pivots: Memory
 
     def __init__(out self, call: Operands):
         self.call = call
@@ -146,9 +145,9 @@ struct Reflections[T: DType, words: Int](Routine):
     var m: Int
     var n: Int
     var geqrf: Call8
-    var a: Bytes
-    var taus: Bytes
-    var more: Bytes
+    var a: Memory
+    var taus: Memory
+    var more: Memory
 
     def __init__(out self, call: Operands):
         self.call = call
@@ -195,8 +194,8 @@ struct Product[T: DType, words: Int](Routine):
     var n: Int
     var k: Int
     var orgqr: Call9
-    var a: Bytes
-    var more: Bytes
+    var a: Memory
+    var more: Memory
 
     def __init__(out self, call: Operands):
         self.call = call
@@ -245,9 +244,9 @@ struct Reflected[T: DType, words: Int](Routine):
     var columns: Int
     var taus: Int
     var ormqr: Call13
-    var a: Bytes
-    var c: Bytes
-    var more: Bytes
+    var a: Memory
+    var c: Memory
+    var more: Memory
 
     def __init__(out self, call: Operands):
         self.call = call
@@ -366,7 +365,7 @@ struct Triangular[T: DType, words: Int, Own: DType](Routine):
     var form: Int
     var unit: Bool
     var own: Bool
-    var one: Bytes
+    var one: Memory
 
     def __init__(out self, call: Operands):
         self.call = call
@@ -441,9 +440,9 @@ struct Solve[T: DType, words: Int, Own: DType](Routine):
     var getrf: Call6
     var trsm: Call11
     var own: Bool
-    var a: Bytes
-    var pivots: Bytes
-    var one: Bytes
+    var a: Memory
+    var pivots: Memory
+    var one: Memory
 
     def __init__(out self, call: Operands):
         self.call = call
@@ -486,7 +485,7 @@ struct Solve[T: DType, words: Int, Own: DType](Routine):
         self.solve(self.work.at(7), self.work.at(9), result)
         self.solve(self.work.at(8), self.work.at(10), result)
 
-    def solve(self, half: Bytes, diagonal: Bytes, x: Bytes):
+    def solve(self, half: Memory, diagonal: Memory, x: Memory):
         self.trsm(
             self.work.at(4),
             half,
@@ -501,7 +500,7 @@ struct Solve[T: DType, words: Int, Own: DType](Routine):
             self.work.at(6),
         )
 
-    def exchange(self, rows: Bytes):
+    def exchange(self, rows: Memory):
         """Puts the rows of the right side in the order of the factors."""
         var pivots = self.pivots.unsafe_bitcast[Int32]()
         var parts = rows.unsafe_bitcast[Scalar[Self.T]]()
@@ -538,10 +537,10 @@ struct Tridiagonal[T: DType, words: Int](Routine):
     var columns: Int
     var gtsv: Call8
     var nan: Int
-    var below: Bytes
-    var diagonal: Bytes
-    var above: Bytes
-    var b: Bytes
+    var below: Memory
+    var diagonal: Memory
+    var above: Memory
+    var b: Memory
 
     def __init__(out self, call: Operands):
         self.call = call

@@ -14,14 +14,13 @@ from std.memory import unsafe_memcpy
 
 from kernels.abi import PLACE, TAPE_INTEGERS, TAPE_WORDS
 from kernels.arithmetic import *
-from kernels.calling import Args, Slots, address, integer
+from kernels.calling import Args, Bytes, Slots, address, integer
 from kernels.comparison import *
 from kernels.conversion import *
 from kernels.host import is_stopped
 from kernels.loops import load, load_bool, store_bool
 from kernels.unary import *
 
-comptime Bytes = Pointer[UInt8, MutAnyOrigin]
 comptime Words = Pointer[Int64, MutAnyOrigin]
 # Result, operands, how many elements.
 comptime Operation = def (Bytes, Bytes, Bytes, Bytes, Int) abi("C") thin -> None

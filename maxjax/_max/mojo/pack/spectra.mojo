@@ -18,10 +18,9 @@ As `linalg.mojo`. Of a matrix for which a routine fails all results are NaN.
 """
 from std.sys.info import size_of
 
-from kernels.calling import Args, Slots
+from kernels.calling import Args, Memory, Slots
 from kernels.stacks import (
     ALL,
-    Bytes,
     Call10,
     Call11,
     Call13,
@@ -54,10 +53,10 @@ struct Hermitian[T: DType, words: Int](Routine):
     var place: Int
     var nan: Int
     var real: Int
-    var a: Bytes
-    var more: Bytes
-    var reals: Bytes
-    var integers: Bytes
+    var a: Memory
+    var more: Memory
+    var reals: Memory
+    var integers: Memory
 
     def __init__(out self, call: Operands):
         self.call = call
@@ -138,12 +137,12 @@ struct Singular[T: DType, words: Int](Routine):
     var rights: Int
     var nan: Int
     var real: Int
-    var a: Bytes
-    var left: Bytes
-    var right: Bytes
-    var more: Bytes
-    var reals: Bytes
-    var integers: Bytes
+    var a: Memory
+    var left: Memory
+    var right: Memory
+    var more: Memory
+    var reals: Memory
+    var integers: Memory
 
     def __init__(out self, call: Operands):
         self.call = call
@@ -251,13 +250,13 @@ struct General[T: DType, words: Int](Routine):
     var right: Bool
     var nan: Int
     var real: Int
-    var a: Bytes
-    var values: Bytes
-    var imaginary: Bytes
-    var lefts: Bytes
-    var rights: Bytes
-    var more: Bytes
-    var reals: Bytes
+    var a: Memory
+    var values: Memory
+    var imaginary: Memory
+    var lefts: Memory
+    var rights: Memory
+    var more: Memory
+    var reals: Memory
 
     def __init__(out self, call: Operands):
         self.call = call
@@ -302,7 +301,7 @@ struct General[T: DType, words: Int](Routine):
         if self.right:
             self.store_vectors(self.call.operand(k, i * self.n * line), self.rights, failed)
 
-    def is_finite(self, x: Bytes) -> Bool:
+    def is_finite(self, x: Memory) -> Bool:
         var count = self.n * self.n * Self.SIZE // self.real
         if self.real == 4:
             return all_finite[DType.float32](x, count)
@@ -344,13 +343,13 @@ struct General[T: DType, words: Int](Routine):
                 self.work.at(4),
             )
 
-    def store_vectors(self, result: Bytes, columns: Bytes, failed: Bool):
+    def store_vectors(self, result: Memory, columns: Memory, failed: Bool):
         if failed:
             fill(result, 2 * self.n * self.n * self.real, self.nan)
         else:
             self.store(result, columns, True)
 
-    def store(self, result: Bytes, source: Bytes, vectors: Bool):
+    def store(self, result: Memory, source: Memory, vectors: Bool):
         """Stores values, or vectors row by row, as complex numbers."""
         if self.real != Self.SIZE:
             to_rows[Self.T, Self.words](
@@ -365,7 +364,7 @@ struct General[T: DType, words: Int](Routine):
         self.work^.free()
 
 
-def all_finite[T: DType](x: Bytes, count: Int) -> Bool:
+def all_finite[T: DType](x: Memory, count: Int) -> Bool:
     var numbers = x.unsafe_bitcast[Scalar[T]]()
     var total = Scalar[T](0)
     for i in range(count):
@@ -375,7 +374,7 @@ def all_finite[T: DType](x: Bytes, count: Int) -> Bool:
 
 def joined[
     T: DType
-](result: Bytes, source: Bytes, imaginary: Bytes, n: Int, vectors: Bool):
+](result: Memory, source: Memory, imaginary: Memory, n: Int, vectors: Bool):
     """Complex eigenvalues of their parts; or vectors: of a conjugate pair, whose first value's
     imaginary part is positive, LAPACK gives the two parts as columns."""
     var numbers = source.unsafe_bitcast[Scalar[T]]()
@@ -412,11 +411,11 @@ struct Schur[T: DType, words: Int](Routine):
     var vectors: Bool
     var nan: Int
     var real: Int
-    var a: Bytes
-    var values: Bytes
-    var columns: Bytes
-    var more: Bytes
-    var reals: Bytes
+    var a: Memory
+    var values: Memory
+    var columns: Memory
+    var more: Memory
+    var reals: Memory
 
     def __init__(out self, call: Operands):
         self.call = call
@@ -483,7 +482,7 @@ struct Schur[T: DType, words: Int](Routine):
         if self.vectors:
             self.store(self.call.operand(2, i * size), self.columns, size, failed)
 
-    def store(self, result: Bytes, columns: Bytes, size: Int, failed: Bool):
+    def store(self, result: Memory, columns: Memory, size: Int, failed: Bool):
         if failed:
             fill(result, size, self.nan)
         else:
@@ -502,8 +501,8 @@ struct Hessenberg[T: DType, words: Int](Routine):
     var n: Int
     var gehrd: Call9
     var nan: Int
-    var a: Bytes
-    var more: Bytes
+    var a: Memory
+    var more: Memory
 
     def __init__(out self, call: Operands):
         self.call = call
@@ -555,8 +554,8 @@ struct ToTridiagonal[T: DType, words: Int](Routine):
     var sytrd: Call10
     var nan: Int
     var real: Int
-    var a: Bytes
-    var more: Bytes
+    var a: Memory
+    var more: Memory
 
     def __init__(out self, call: Operands):
         self.call = call

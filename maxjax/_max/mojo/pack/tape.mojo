@@ -8,19 +8,13 @@ writes such constants (`SCAN_TIMES`) behind this text.
 from std.memory import unsafe_memcpy
 
 from kernels.abi import TAPE_INTEGERS, TAPE_WORDS
-from kernels.calling import Args, Slots, address, integer
+from kernels.calling import Args, Bytes, Slots, address, integer
 from kernels.crew import Tasks, Words, help_forever, prepare, spread
 from kernels.host import call_python, is_stopped
 
 comptime Kernel = def (Slots, Args) abi("C") thin -> None
-comptime Bytes = Pointer[UInt8, MutAnyOrigin]
 # One thread alone does not use all that memory gives: what is longer is copied in such parts.
 comptime PART = 512 * 1024
-
-# Of NumPy's array objects: where the data pointer and the flags are, and the flags that are needed.
-comptime DATA = 16
-comptime FLAGS = 64
-comptime CONTIGUOUS_AND_ALIGNED = 0x101
 
 
 @always_inline
@@ -63,10 +57,10 @@ def run_program(objects: Args, count: Int, slots: Slots, tape: Args, length: Int
     """
     for i in range(count):
         var array = objects.unsafe_offset(i).unsafe_bitcast[Bytes]()[]
-        var flags = array.unsafe_offset(FLAGS).unsafe_bitcast[Int32]()[]
-        if (flags & CONTIGUOUS_AND_ALIGNED) != CONTIGUOUS_AND_ALIGNED:
+        var flags = array.unsafe_offset(ARRAY_FLAGS).unsafe_bitcast[Int32]()[]
+        if (flags & PLAIN_FLAGS) != PLAIN_FLAGS:
             return i + 1
-        slots.unsafe_offset(i)[] = array.unsafe_offset(DATA).unsafe_bitcast[Bytes]()[]
+        slots.unsafe_offset(i)[] = array.unsafe_offset(ARRAY_DATA).unsafe_bitcast[Bytes]()[]
     run(slots, tape, length)
     return 0
 

@@ -30,21 +30,20 @@ from kernels.abi import (
     TAPE_INTEGERS,
     TAPE_WORDS,
 )
-from kernels.calling import Args, Slots, integer
+from kernels.calling import Args, Memory, Slots, integer
 from kernels.copies import copy_lines
 from kernels.launching import launch
 from kernels.loops import part_begin
 
 # Pointers as structs can have them.
-comptime Bytes = Pointer[UInt8, MutUntrackedOrigin]
 comptime Words = Pointer[Int64, MutUntrackedOrigin]
-comptime Table = Pointer[Bytes, MutUntrackedOrigin]
+comptime Table = Pointer[Memory, MutUntrackedOrigin]
 # Result, operands, how many elements.
-comptime Operation = def (Bytes, Bytes, Bytes, Bytes, Int) abi("C") thin -> None
+comptime Operation = def (Memory, Memory, Memory, Memory, Int) abi("C") thin -> None
 # Result, operand, lines, elements of a line, whether the result begins anew.
-comptime Reduction = def (Bytes, Bytes, Int, Int, Int) abi("C") thin -> None
+comptime Reduction = def (Memory, Memory, Int, Int, Int) abi("C") thin -> None
 # Result, first value, step, how many.
-comptime Ramp = def (Bytes, Int, Int, Int) abi("C") thin -> None
+comptime Ramp = def (Memory, Int, Int, Int) abi("C") thin -> None
 
 # Longer lines of a map are not put together in a tile: operands would have to be copied to registers
 # for that, and instructions take them where they are.
@@ -77,10 +76,10 @@ def held(args: Args) -> Words:
 
 def copy(
     itemsize: Int,
-    target: Bytes,
+    target: Memory,
     target_line: Int,
     target_step: Int,
-    source: Bytes,
+    source: Memory,
     source_line: Int,
     source_step: Int,
     lines: Int,
@@ -223,9 +222,9 @@ struct Machine:
     var instructions: Words
     var operands: Int
     var block: Int
-    var memory: Bytes
+    var memory: Memory
     var registers: Table
-    var own: Bytes
+    var own: Memory
     var register_bytes: Int
     var strides: Int  # where the integers of strides along a line begin
     var points: Odometer
@@ -239,7 +238,7 @@ struct Machine:
     var fresh: Bool  # accumulators begin anew
     var joined: Bool  # a reduction takes all lines of a tile as one
 
-    def __init__(out self, slots: Table, args: Words, memory: Bytes):
+    def __init__(out self, slots: Table, args: Words, memory: Memory):
         self.slots = slots
         self.args = args
         self.code = code_of(args)
@@ -253,7 +252,7 @@ struct Machine:
         var walk = args.unsafe_offset(self.strides + self.operands)
         var registers = word(self.code, REGISTERS)
         self.memory = memory
-        self.registers = self.memory.unsafe_bitcast[Bytes]()
+        self.registers = self.memory.unsafe_bitcast[Memory]()
         self.own = self.memory.unsafe_offset(word(self.code, REGISTERS_AT))
         for k in range(registers):
             self.registers.unsafe_offset(k)[] = self.own.unsafe_offset(k * self.register_bytes)
@@ -276,7 +275,7 @@ struct Machine:
         self.joined = False
 
     @always_inline
-    def operand(self, k: Int) -> Bytes:
+    def operand(self, k: Int) -> Memory:
         return place_of(self.slots, self.args, k)
 
     @always_inline
@@ -292,15 +291,15 @@ struct Machine:
         return offset
 
     @always_inline
-    def register(self, k: Int) -> Bytes:
+    def register(self, k: Int) -> Memory:
         return self.registers.unsafe_offset(k)[]
 
     @always_inline
-    def aim(self, k: Int, place: Bytes):
+    def aim(self, k: Int, place: Memory):
         self.registers.unsafe_offset(k)[] = place
 
     @always_inline
-    def own_register(self, k: Int) -> Bytes:
+    def own_register(self, k: Int) -> Memory:
         return self.own.unsafe_offset(k * self.register_bytes)
 
     def run(self, begin: Int, length: Int):
@@ -373,12 +372,12 @@ struct Machine:
         )
 
     @always_inline
-    def element(self, k: Int, size: Int) -> Bytes:
+    def element(self, k: Int, size: Int) -> Memory:
         """An operand's first element in this tile."""
         var at = self.offset(k) + self.first * word(self.args, self.strides + k)
         return self.operand(k).unsafe_offset(at * size)
 
-    def place(self, k: Int, size: Int, target: Int) -> Bytes:
+    def place(self, k: Int, size: Int, target: Int) -> Memory:
         # Between lines is what others have written.
         if self.pitch == self.width and self.is_together(k):
             return self.element(k, size)
@@ -398,7 +397,7 @@ struct Machine:
 
     def copy_tile[
         storing: Bool
-    ](self, size: Int, k: Int, x: Bytes, register: Bytes, width: Int, pitch: Int):
+    ](self, size: Int, k: Int, x: Memory, register: Memory, width: Int, pitch: Int):
         """Copies lines of `width` elements between an operand and a register."""
         var step = word(self.args, self.strides + k)
         var line = self.line_stride(k)
@@ -656,7 +655,7 @@ def run_part(slots: Slots, args: Args, begin: Int, end: Int):
         var stack = Array[UInt64, STACK_BYTES // 8](uninitialized=True)
         run_in(slots, args, begin, end, Pointer(to=stack).unsafe_bitcast[UInt8]())
     else:
-        var memory = external_call["malloc", Bytes](bytes)
+        var memory = external_call["malloc", Memory](bytes)
         run_in(slots, args, begin, end, memory)
         external_call["free", NoneType](memory)
 
@@ -665,7 +664,7 @@ def run_in[
     origin: MutOrigin, //
 ](slots: Slots, args: Args, begin: Int, end: Int, memory: Pointer[UInt8, origin]):
     var machine = Machine(
-        slots.unsafe_bitcast[Bytes]().unsafe_origin_cast[MutUntrackedOrigin](),
+        slots.unsafe_bitcast[Memory]().unsafe_origin_cast[MutUntrackedOrigin](),
         held(args),
         memory.unsafe_origin_cast[MutUntrackedOrigin](),
     )
@@ -708,13 +707,13 @@ def run_scalars(slots: Table, args: Words, code: Words):
 
 
 @always_inline
-def place_of(slots: Table, args: Words, k: Int) -> Bytes:
+def place_of(slots: Table, args: Words, k: Int) -> Memory:
     """Where an operand begins in memory."""
     return slots.unsafe_offset(word(args, PLACE * k))[].unsafe_offset(word(args, PLACE * k + 1))
 
 
 @always_inline
-def copy_one(size: Int, target: Bytes, source: Bytes):
+def copy_one(size: Int, target: Memory, source: Memory):
     if size == 4:
         target.unsafe_bitcast[UInt32]()[] = source.unsafe_bitcast[UInt32]()[]
     elif size == 8:
@@ -730,7 +729,7 @@ def vector_machine(slots: Slots, args: Args) abi("C"):
     var code = code_of(held(args))
     if word(code, PHASES) == 0:
         run_scalars(
-            slots.unsafe_bitcast[Bytes]().unsafe_origin_cast[MutUntrackedOrigin](),
+            slots.unsafe_bitcast[Memory]().unsafe_origin_cast[MutUntrackedOrigin](),
             held(args),
             code,
         )

@@ -11,8 +11,10 @@ import pytest
 
 from tests import ROOT
 from tests.support.elementwise import SPECIAL
+from tools import write_test_index
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "compat" / "README.md"])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "compat" / "README.md",
+                ROOT / "tests" / "README.md"])
 
 # Files that a run writes, or that a page tells the reader to create.
 MADE = re.compile(r"^(\.|build/|dist/)")
@@ -125,3 +127,8 @@ def test_special_functions_are_measured():
     page = (ROOT / "docs" / "special.md").read_text()
     measured = [name for name, row in SPECIAL.items() if row.ranges]
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == measured
+
+
+def test_the_index_of_tests_is_of_these_files():
+    assert (ROOT / "tests" / "README.md").read_text(encoding="utf-8") == write_test_index.index(), \
+        "run `python -m tools.write_test_index`"

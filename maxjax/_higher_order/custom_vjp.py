@@ -180,6 +180,25 @@ class custom_vjp(Generic[Result]):
     ...                lambda residuals, cotangent: (jnp.clip(cotangent, -1, 1),))
     >>> jax.grad(clipped)(2.)
     Array(1., dtype=float32, weak_type=True)
+
+    With residuals, and an argument that is a function. The derivative of the root of
+    ``f(x, a) = 0`` follows from the root alone, however many steps led to it:
+
+    >>> import functools
+    >>> @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+    ... def root(f, start, a):
+    ...     newton = lambda _, x: x - f(x, a) / jax.grad(f)(x, a)
+    ...     return lax.fori_loop(0, 20, newton, start)
+    >>> def root_forward(f, start, a):
+    ...     x = root(f, start, a)
+    ...     return x, (x, a)
+    >>> def root_backward(f, residuals, cotangent):
+    ...     by_x, by_a = jax.grad(f, argnums=(0, 1))(*residuals)
+    ...     return None, -cotangent * by_a / by_x
+    >>> root.defvjp(root_forward, root_backward)
+    >>> square_root = lambda a: root(lambda x, a: x * x - a, 1., a)
+    >>> square_root(9.), jax.grad(square_root)(9.)
+    (Array(3., dtype=float32, weak_type=True), Array(0.16666667, dtype=float32, weak_type=True))
     """
 
     def __init__(self, fun: Callable[..., Result], nondiff_argnums: Sequence[int] = (),

@@ -142,6 +142,23 @@ def _settings(params: Params) -> dict[str, Any]:
 def _linearize(trace: LinearTrace, primals: Sequence[Array], tangents: Sequence[Array | None], *,
                jaxpr: ClosedJaxpr, num_carry: int, num_consts: int, **params: object
                ) -> tuple[list[Any], list[Any]]:
+    """Two loops: the loop itself, which also stacks what its derivative needs, and behind it a loop
+    over tangents that is linear. Of a body ``c, y = f(a, c, x)``, before and after, a dot for a
+    tangent::
+
+        c_n, ys = scan(f, consts=[a], init=[c_0], xs=[xs])
+
+        c_n, ys, rs   = scan(forward, consts=[a], init=[c_0], xs=[xs])
+        h             = hoisted(a)
+        c_n., ys.     = scan(linear, consts=[h, a, a.], init=[c_0.], xs=[xs., rs, xs])
+
+        forward(a, c, x)                -> c', y, r
+        hoisted(a)                      -> h            what follows from constants, once
+        linear(h, a, a., c., x., r, x)  -> c'., y.
+
+    Which carries have tangents is a fixpoint: one has if its start has, or what an iteration makes
+    of it.
+    """
     division = trace.division
     nonzero = tuple(tangent is not None for tangent in tangents)
     consts_nz, carry_nz, xs_nz = map(tuple, _parts(nonzero, num_consts, num_carry))
@@ -290,6 +307,21 @@ def _transposed(jaxpr: ClosedJaxpr, linear: tuple[bool, ...], has_cotangent: tup
 def _transpose(cotangents: Sequence[Array | None], *operands: Array | Linear, jaxpr: ClosedJaxpr,
                num_carry: int, num_consts: int, length: int, reverse: bool, **params: Any
                ) -> list[Any]:
+    """The loop backwards, over cotangents. Of a body that is linear in the constants ``a``, the
+    carries ``c`` and the slices ``x``, with values ``k``, ``d`` and ``z`` that are known of each
+    kind; before and after, an underscore for a cotangent::
+
+        d_n, c_n, ys = scan(f, consts=[k, a], init=[d_0, c_0], xs=[z, xs])
+
+        ds               = scan(g, consts=[k], init=[d_0], xs=[z])           if there is a d
+        a_, c_0_, xs_    = scan(f_T, consts=[k], init=[0, c_n_], xs=[ds, z, ys_], reverse)
+
+        g(k, d, z)                   -> d', d           each iteration's d, stacked
+        f_T(k, a_, c_, d, z, y_)     -> a_ + a'_, c'_, x_
+
+    The cotangents of constants are sums over all iterations, so they are carried. References that
+    the body reads or writes go in front of the constants and of the sums.
+    """
     marks = [is_linear(operand) for operand in operands]
     cotangents = of_types(cotangents, jaxpr.out_avals)
     carry_lin = _linear_carries(jaxpr, marks, num_consts, num_carry)

@@ -7,6 +7,7 @@ from maxjax.numpy import _array_members as _array_members
 from maxjax.numpy import _array_methods as _array_methods
 from maxjax.numpy import fft as fft
 from maxjax.numpy import linalg as linalg
+from maxjax.numpy._complex import *
 from maxjax.numpy._contraction import *
 from maxjax.numpy._creation import *
 from maxjax.numpy._cumulative import *
@@ -36,6 +37,7 @@ from maxjax.numpy._shape import *
 from maxjax.numpy._signal import *
 from maxjax.numpy._sorting import *
 from maxjax.numpy._special_functions import *
+from maxjax.numpy._special_values import *
 from maxjax.numpy._statistics import *
 from maxjax.numpy._ufunc_objects import *
 from maxjax.numpy._ufuncs import *

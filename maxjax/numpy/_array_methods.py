@@ -33,6 +33,7 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufunc_objects as ufunc_objects
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._complex import conj, conjugate, imag, real
 from maxjax.numpy._promotion import as_array, is_arraylike
 
 # For other operands an operator returns NotImplemented, so that Python tries the other side or
@@ -297,7 +298,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax,
     "argmin": reductions.argmin, "argpartition": sorting.argpartition, "argsort": sorting.argsort,
     "choose": indexing.choose,
-    "conj": ufuncs.conj, "conjugate": ufuncs.conjugate, "cumprod": cumulative.cumprod,
+    "conj": conj, "conjugate": conjugate, "cumprod": cumulative.cumprod,
     "cumsum": cumulative.cumsum, "diagonal": matrices.diagonal, "max": reductions.max,
     "mean": reductions.mean, "min": reductions.min,
     "prod": reductions.prod, "ptp": reductions.ptp, "ravel": shapes.ravel,
@@ -329,7 +330,7 @@ def install() -> None:
         "__contains__": _contains, "__getitem__": _getitem, "__setitem__": _setitem,
         "__array_namespace__": _array_namespace,
         "T": property(_transpose), "mT": property(_matrix_transpose),
-        "real": property(ufuncs.real), "imag": property(ufuncs.imag),
+        "real": property(real), "imag": property(imag),
         "reshape": _reshape, "transpose": _transpose, "astype": _astype, "view": _view,
         "copy": _copy, "clip": _clip, "compress": _compress, "dot": _dot,
         "nonzero": _nonzero,

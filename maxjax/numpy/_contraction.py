@@ -24,7 +24,7 @@ from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
-from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._complex import conj
 from maxjax.numpy._logic import vectorize
 from maxjax.numpy._matrices import diagonal
 from maxjax.numpy._promotion import (
@@ -215,7 +215,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     Array(5.-1.j, dtype=complex64)
     """
     check_arraylike("vdot", a, b)
-    return dot(shapes.ravel(ufuncs.conj(a)), shapes.ravel(b), precision=precision,
+    return dot(shapes.ravel(conj(a)), shapes.ravel(b), precision=precision,
                preferred_element_type=preferred_element_type)
 
 
@@ -312,7 +312,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
         return vectorize(functools.partial(
             vecdot, precision=precision, preferred_element_type=preferred_element_type),
             signature="(n),(n)->()")(a, b)
-    product = matmul(ufuncs.conj(a)[..., None, :], b[..., None], precision=precision,
+    product = matmul(conj(a)[..., None, :], b[..., None], precision=precision,
                      preferred_element_type=preferred)
     return shapes.squeeze(product, (-2, -1))
 
@@ -343,8 +343,8 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if _maps(x1, x2, 1, 2):
         return vectorize(vecmat, signature="(n),(n,m)->(m)")(x1, x2)
     if np.ndim(x2) == 2:
-        return matmul(ufuncs.conj(x1), x2)
-    return shapes.squeeze(matmul(shapes.expand_dims(ufuncs.conj(x1), -2), x2), -2)
+        return matmul(conj(x1), x2)
+    return shapes.squeeze(matmul(shapes.expand_dims(conj(x1), -2), x2), -2)
 
 
 def _incompatible(a: Array, b: Array) -> ValueError:

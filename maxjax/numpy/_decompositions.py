@@ -29,7 +29,9 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._complex import conj, real
 from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact, promote_shapes
+from maxjax.numpy._special_values import isfinite
 from maxjax.numpy._where import where
 
 __all__ = [
@@ -81,7 +83,7 @@ def _inexact(name: str, x: Any) -> Array:
 
 def _adjoint(x: Array) -> Array:
     swapped = shapes.matrix_transpose(x)
-    return ufuncs.conj(swapped) if dtypes.is_complex(x.dtype) else swapped
+    return conj(swapped) if dtypes.is_complex(x.dtype) else swapped
 
 
 def _epsilon(x: Array) -> float:
@@ -400,7 +402,7 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     # and the system to solve must be regular there, for the transpose.
     probe = lax_linalg.triangular_solve(
         upper, creation.ones((*a.shape[:-1], 1), a.dtype), left_side=True)
-    regular = reductions.all(ufuncs.isfinite(probe), (-2, -1), keepdims=True)
+    regular = reductions.all(isfinite(probe), (-2, -1), keepdims=True)
     upper = where(regular, upper, ranges.eye(a.shape[-1], dtype=a.dtype))
     image = where(regular, lax_linalg.triangular_solve(upper, image, left_side=True), 0)
     return value, matrices.trace(image, 0, -2, -1)
@@ -463,8 +465,8 @@ def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
     change = matrices.trace(solve(primals[0], tangents[0]), 0, -2, -1)
     if not dtypes.is_complex(change.dtype):
         return (sign, logarithm), (creation.zeros_like(sign), change)
-    real = ufuncs.real(change)
-    return (sign, logarithm), ((change - real.astype(change.dtype)) * sign, real)
+    of_modulus = real(change)
+    return (sign, logarithm), ((change - of_modulus.astype(change.dtype)) * sign, of_modulus)
 
 
 # --- equations ------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from maxjax._primitives.widths import NUMBERS, refusal
 from maxjax._runtime.array import ArrayImpl
 from maxjax._transforms.quotients import divide_by_constant
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._complex import conj, real
 from maxjax.numpy._elementwise import alias, binary
 from maxjax.numpy._promotion import (
     apart,
@@ -665,7 +666,7 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
             center = convert_element_type(center, compute)
     centered = _subtract(x, center)
     if dtypes.is_complex(compute):
-        squared = ufuncs.real(centered * ufuncs.conj(centered))
+        squared = real(centered * conj(centered))
         compute = dtypes.real_dtype(compute)
     else:
         squared = square_p.bind(centered)

@@ -38,6 +38,7 @@ from maxjax.numpy._promotion import (
     is_concrete,
     promote_dtypes,
 )
+from maxjax.numpy._special_values import isnan
 from maxjax.numpy._where import where
 
 __all__ = [
@@ -56,7 +57,7 @@ def _check_concrete(name: str, x: Any, size: Any) -> None:
 
 def one_nan(x: Array) -> Array:
     """Complex numbers of which a part is NaN, as one number: they have no order otherwise."""
-    return where(ufuncs.isnan(x), cast(np.nan, x.dtype), x) if dtypes.is_complex(x.dtype) else x
+    return where(isnan(x), cast(np.nan, x.dtype), x) if dtypes.is_complex(x.dtype) else x
 
 
 def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
@@ -159,7 +160,7 @@ def _differ_from_before(ordered: Sequence[Array], count: int, equal_nan: bool) -
         before, after = line[:-1], line[1:]
         differs = after != before
         if equal_nan and dtypes.is_inexact(line.dtype):
-            differs = differs & ~(ufuncs.isnan(after) & ufuncs.isnan(before))
+            differs = differs & ~(isnan(after) & isnan(before))
         tail = joining.concatenate([creation.zeros((1,), bool), differs])
         new = new | tail
     return new
@@ -336,7 +337,7 @@ def _first(x: Array, keep: Array) -> Array:
     """The first of the elements to keep; NaN if one of them is; 0 if there is none."""
     first = _compacted(x, keep, 1, 0)[0]
     if x.size and dtypes.is_inexact(x.dtype):
-        first = where(reductions.any(keep & ufuncs.isnan(x)), cast(np.nan, x.dtype), first)
+        first = where(reductions.any(keep & isnan(x)), cast(np.nan, x.dtype), first)
     return first
 
 
@@ -347,7 +348,7 @@ def _fresh(line: Array) -> Array:
     before, after = line[:-1], line[1:]
     differs = after != before
     if dtypes.is_inexact(line.dtype):
-        differs = differs & ~(ufuncs.isnan(after) & ufuncs.isnan(before))
+        differs = differs & ~(isnan(after) & isnan(before))
     return joining.concatenate([creation.ones((1,), bool), differs])
 
 

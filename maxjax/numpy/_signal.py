@@ -26,6 +26,7 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _special_functions as special_functions
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._complex import conj
 from maxjax.numpy._promotion import (
     apart,
     as_array,
@@ -422,7 +423,7 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any
     >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
     Array([21., 32.], dtype=float32)
     """
-    return _convolve("correlate", a, ufuncs.conj(v), mode, False, precision,
+    return _convolve("correlate", a, conj(v), mode, False, precision,
                      preferred_element_type)
 
 

@@ -31,6 +31,7 @@ from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._complex import complex_of, conj, imag, real
 from maxjax.numpy._contraction import dot
 from maxjax.numpy._promotion import (
     as_array,
@@ -44,6 +45,7 @@ from maxjax.numpy._promotion import (
     promote_shapes,
     type_of,
 )
+from maxjax.numpy._special_values import isnan
 from maxjax.numpy._where import where
 
 __all__ = [
@@ -254,7 +256,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         result = primitives.full((*fraction.shape, *rest), 0, x.dtype)
         return _finished(result, fraction, shape, axes, keepdims, x.dtype)
     last = len(rest)
-    missing = ufuncs.isnan(x)
+    missing = isnan(x)
     compute = x.dtype
     if weights is not None:
         weights = _weights_of_lines(name, weights, shape, axis, axes, lines)
@@ -656,7 +658,7 @@ def _cov(name: str, m: Any, y: Any, rowvar: bool, bias: bool, ddof: int | None, 
             norm = total - ddof * reductions.sum(weights * as_array(aweights)) / total
     x = x - center
     right = x if weights is None else x * weights[None]
-    return shapes.squeeze(dot(x, ufuncs.conj(right.T)) / norm)
+    return shapes.squeeze(dot(x, conj(right.T)) / norm)
 
 
 def _check_weights(name: str, weights: Array, x: Array) -> None:
@@ -688,10 +690,9 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
     c = _cov("corrcoef", x, y, rowvar, False, None, None, None, dtype)
     if c.ndim == 0:
         return c / c
-    deviation = ufuncs.sqrt(ufuncs.real(c.diagonal()))
+    deviation = ufuncs.sqrt(real(c.diagonal()))
     deviation = deviation.astype(c.dtype)
     c = c / shapes.expand_dims(deviation, 1) / shapes.expand_dims(deviation, 0)
     if dtypes.is_complex(c.dtype):
-        real, imag = (rounding.clip(part, -1, 1) for part in (ufuncs.real(c), ufuncs.imag(c)))
-        return ufuncs.complex_of(real, imag)
+        return complex_of(rounding.clip(real(c), -1, 1), rounding.clip(imag(c), -1, 1))
     return rounding.clip(c, -1, 1)

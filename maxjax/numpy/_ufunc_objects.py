@@ -46,6 +46,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._complex import imag, real
 from maxjax.numpy._division import remainder
 from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
@@ -391,8 +392,8 @@ def _log_sum_of_complex(x1: Array, x2: Array, base_two: bool) -> Array:
     log2 = math.log(2)
     half = np.pi / log2 if base_two else np.pi
     result = larger + (term / log2 if base_two else term)
-    turned = remainder(ufuncs.imag(result) + half, 2 * half) - half
-    return weak_scalar(complex_p.bind(ufuncs.real(result), turned))
+    turned = remainder(imag(result) + half, 2 * half) - half
+    return weak_scalar(complex_p.bind(real(result), turned))
 
 
 def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:

@@ -20,12 +20,12 @@ from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.fft import FftType
 from maxjax.lax import _fft as lax_fft
+from maxjax.numpy import _complex as complex_parts
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _padding as padding
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
-from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._promotion import as_array, canonical_axis, inexact_dtype
 
 __all__ = [
@@ -217,7 +217,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     >>> jnp.fft.hfft(jnp.array([2., 1 + 1j, 0.]))
     Array([4., 4., 0., 0.], dtype=float32)
     """
-    mirrored = ufuncs.conj(a)
+    mirrored = complex_parts.conj(a)
     _check_axis("hfft", axis)
     size = (mirrored.shape[axis] - 1) * 2 if n is None else n
     return _one_axis("hfft", FftType.IRFFT, mirrored, n, axis, norm) * size
@@ -233,7 +233,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     x = creation.asarray(a)
     _check_axis("ihfft", axis)
     size = x.shape[axis] if n is None else n
-    return ufuncs.conj(_one_axis("ihfft", FftType.RFFT, x, n, axis, norm)) * (1 / size)
+    return complex_parts.conj(_one_axis("ihfft", FftType.RFFT, x, n, axis, norm)) * (1 / size)
 
 
 def fft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),

@@ -17,11 +17,13 @@ from maxjax._base.lazy import opt_einsum
 from maxjax._higher_order.function_stages import add_stages
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike, DTypeLike
+from maxjax.numpy import _complex as complex_parts
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _special_values as special_values
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._decompositions import (
     cholesky,
@@ -102,7 +104,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 def _squares(x: Array) -> Array:
     if dtypes.is_complex(x.dtype):
-        return ufuncs.real(x * ufuncs.conj(x))
+        return complex_parts.real(x * complex_parts.conj(x))
     return x * x
 
 
@@ -352,7 +354,7 @@ def cond(x: Any, p: Any = None) -> Array:
             raise ValueError("jnp.linalg.cond: for p not None or 2, matrix must be square")
         result = norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
     # Infinite for a singular matrix, unless it contains NaN.
-    unknown = ufuncs.isnan(result) & ~reductions.any(ufuncs.isnan(x), (-2, -1))
+    unknown = special_values.isnan(result) & ~reductions.any(special_values.isnan(x), (-2, -1))
     return where(unknown, np.inf, result)
 
 

@@ -7,6 +7,7 @@ from maxjax.numpy import _array_members as _array_members
 from maxjax.numpy import _array_methods as _array_methods
 from maxjax.numpy import fft as fft
 from maxjax.numpy import linalg as linalg
+from maxjax.numpy._arg_reductions import *
 from maxjax.numpy._complex import *
 from maxjax.numpy._contraction import *
 from maxjax.numpy._creation import *
@@ -21,6 +22,7 @@ from maxjax.numpy._indexing import *
 from maxjax.numpy._joining import *
 from maxjax.numpy._logic import *
 from maxjax.numpy._matrices import *
+from maxjax.numpy._moments import *
 from maxjax.numpy._namespace_info import __array_api_version__ as __array_api_version__
 from maxjax.numpy._namespace_info import __array_namespace_info__ as __array_namespace_info__
 from maxjax.numpy._nan_reductions import *

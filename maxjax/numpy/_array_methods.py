@@ -20,12 +20,14 @@ from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.random_bits import random_clone_p
 from maxjax._primitives.widths import bit_width
 from maxjax._runtime.array import ArrayImpl
+from maxjax.numpy import _arg_reductions as arg_reductions
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _division as division
 from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _matrices as matrices
+from maxjax.numpy import _moments as moments
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _rounding as rounding
@@ -295,17 +297,17 @@ def _method(function: Callable[..., Any], without: tuple[str, ...] = ()) -> Any:
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
-    "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax,
-    "argmin": reductions.argmin, "argpartition": sorting.argpartition, "argsort": sorting.argsort,
-    "choose": indexing.choose,
+    "all": reductions.all, "any": reductions.any, "argmax": arg_reductions.argmax,
+    "argmin": arg_reductions.argmin, "argpartition": sorting.argpartition,
+    "argsort": sorting.argsort, "choose": indexing.choose,
     "conj": conj, "conjugate": conjugate, "cumprod": cumulative.cumprod,
     "cumsum": cumulative.cumsum, "diagonal": matrices.diagonal, "max": reductions.max,
-    "mean": reductions.mean, "min": reductions.min,
+    "mean": moments.mean, "min": reductions.min,
     "prod": reductions.prod, "ptp": reductions.ptp, "ravel": shapes.ravel,
     "repeat": repeating.repeat, "round": rounding.round, "searchsorted": sorting.searchsorted,
-    "sort": sorting.sort, "squeeze": shapes.squeeze, "std": reductions.std, "sum": reductions.sum,
+    "sort": sorting.sort, "squeeze": shapes.squeeze, "std": moments.std, "sum": reductions.sum,
     "swapaxes": shapes.swapaxes, "take": indexing.take,
-    "trace": matrices.trace, "var": reductions.var,
+    "trace": matrices.trace, "var": moments.var,
 }
 
 

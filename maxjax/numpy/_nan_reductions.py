@@ -11,6 +11,8 @@ from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._arg_reductions import argmax, argmin
+from maxjax.numpy._moments import mean, variance_of
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_shapes_of,
@@ -19,18 +21,7 @@ from maxjax.numpy._promotion import (
     check_out,
     promote_shapes,
 )
-from maxjax.numpy._reductions import (
-    all,
-    argmax,
-    argmin,
-    boolean_mask,
-    max,
-    mean,
-    min,
-    prod,
-    sum,
-    variance_of,
-)
+from maxjax.numpy._reductions import all, boolean_mask, max, min, prod, sum
 from maxjax.numpy._special_values import isnan
 from maxjax.numpy._where import where
 

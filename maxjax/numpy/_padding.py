@@ -16,6 +16,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.slicing import pad_p
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
+from maxjax.numpy import _moments as moments
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _repeating as repeating
@@ -36,7 +37,7 @@ _OPTIONS = {
 # Padding that consists of more runs of consecutive positions than this is gathered by index.
 _MOST_RUNS = 4
 _STATISTICS: dict[str, Callable[..., Array]] = {
-    "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,
+    "maximum": reductions.max, "minimum": reductions.min, "mean": moments.mean,
     "median": statistics.median,
 }
 

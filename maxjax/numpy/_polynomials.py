@@ -14,6 +14,7 @@ from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import convert_element_type
+from maxjax.numpy import _arg_reductions as arg_reductions
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _matrices as matrices
@@ -241,7 +242,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     size = x.shape[0]
     if size < 2:
         return creation.zeros((0,), dtypes.complex_dtype(x.dtype))
-    zeros = reductions.argmax(joining.append(x != 0, True))
+    zeros = arg_reductions.argmax(joining.append(x != 0, True))
     if not strip_zeros:
         return _roots_behind_zeros(x, zeros)
     start = int(concrete(zeros, "The error occurred in the jnp.roots() function. To use this "

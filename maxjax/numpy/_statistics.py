@@ -25,6 +25,7 @@ from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _joining as joining
+from maxjax.numpy import _moments as moments
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _rounding as rounding
@@ -644,11 +645,11 @@ def _cov(name: str, m: Any, y: Any, rowvar: bool, bias: bool, ddof: int | None, 
         _check_weights("aweights", reliability, x)
         weights = reliability if weights is None else weights * reliability
     if weights is None:
-        center = reductions.mean(x, axis=1, keepdims=True)
+        center = moments.mean(x, axis=1, keepdims=True)
         norm: Any = x.shape[1] - ddof
     else:
         total = reductions.sum(weights)
-        center = shapes.expand_dims(reductions.average(
+        center = shapes.expand_dims(moments.average(
             x, axis=1, weights=shapes.broadcast_to(weights, x.shape)), 1)
         if ddof == 0:
             norm = total

@@ -42,6 +42,7 @@ from maxjax.numpy._decompositions import (
     svd,
     svdvals,
 )
+from maxjax.numpy._einsum import einsum
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,
@@ -324,7 +325,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
         terms[-1] = terms[-1][0]
     text = ",".join(terms)
     path, _ = opt_einsum.contract_path(text, *[x.shape for x in values], shapes=True)
-    return contraction.einsum(text, *values, optimize=list(path), precision=precision)
+    return einsum(text, *values, optimize=list(path), precision=precision)
 
 
 def cond(x: Any, p: Any = None) -> Array:

@@ -14,6 +14,7 @@ from maxjax.numpy._creation import *
 from maxjax.numpy._cumulative import *
 from maxjax.numpy._division import *
 from maxjax.numpy._einsum import *
+from maxjax.numpy._filled import *
 from maxjax.numpy._flat_indices import *
 from maxjax.numpy._float_parts import *
 from maxjax.numpy._grids import *

@@ -36,6 +36,7 @@ from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufunc_objects as ufunc_objects
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._complex import conj, conjugate, imag, real
+from maxjax.numpy._placement import on_device
 from maxjax.numpy._promotion import as_array, is_arraylike
 
 # For other operands an operator returns NotImplemented, so that Python tries the other side or
@@ -262,7 +263,7 @@ def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on another device."""
-    return creation.on_device(self, device)
+    return on_device(self, device)
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:

@@ -21,7 +21,7 @@ from maxjax._primitives.linalg_factors import geqrf_p
 from maxjax._primitives.linalg_solve import solve_p
 from maxjax.lax import linalg as lax_linalg
 from maxjax.numpy import _contraction as contraction
-from maxjax.numpy import _creation as creation
+from maxjax.numpy import _filled as filled
 from maxjax.numpy import _joining
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _ranges as ranges
@@ -357,7 +357,7 @@ def det(a: ArrayLike) -> Array:
     a = _square("det", a, "_det()")
     n = a.shape[-1]
     if n == 0:
-        return creation.ones(a.shape[:-2], a.dtype)
+        return filled.ones(a.shape[:-2], a.dtype)
     if n == 1:
         return convert_element_type(a[..., 0, 0], a.dtype)      # strongly typed, as of all sizes
     if n == 2:
@@ -401,7 +401,7 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     # For rank n - 2 and less the derivative is zero. The condition may not depend on the tangent,
     # and the system to solve must be regular there, for the transpose.
     probe = lax_linalg.triangular_solve(
-        upper, creation.ones((*a.shape[:-1], 1), a.dtype), left_side=True)
+        upper, filled.ones((*a.shape[:-1], 1), a.dtype), left_side=True)
     regular = reductions.all(isfinite(probe), (-2, -1), keepdims=True)
     upper = where(regular, upper, ranges.eye(a.shape[-1], dtype=a.dtype))
     image = where(regular, lax_linalg.triangular_solve(upper, image, left_side=True), 0)
@@ -464,7 +464,7 @@ def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
     sign, logarithm = _slogdet(primals[0], by_qr)
     change = matrices.trace(solve(primals[0], tangents[0]), 0, -2, -1)
     if not dtypes.is_complex(change.dtype):
-        return (sign, logarithm), (creation.zeros_like(sign), change)
+        return (sign, logarithm), (filled.zeros_like(sign), change)
     of_modulus = real(change)
     return (sign, logarithm), ((change - of_modulus.astype(change.dtype)) * sign, of_modulus)
 
@@ -570,7 +570,7 @@ def pinv(a: ArrayLike, rtol: Any = None, hermitian: bool = False, *, rcond: Any 
 def _pinv(a: Array, rtol: Array, hermitian: bool) -> Array:
     m, n = a.shape[-2:]
     if not m or not n:
-        return creation.empty((*a.shape[:-2], n, m), a.dtype)
+        return filled.empty((*a.shape[:-2], n, m), a.dtype)
     left, values, right = svd(a, full_matrices=False, hermitian=hermitian)
     rtol, largest = promote_shapes("", rtol[..., None], values[..., :1])
     cutoff = rtol * largest
@@ -661,9 +661,9 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = 
     vector = b.ndim == 1
     right = b[:, None] if vector else b
     if not math.prod(a.shape):
-        values = creation.empty(0, dtype=a.dtype)
+        values = filled.empty(0, dtype=a.dtype)
         rank = as_array(np.int32(0))
-        x = creation.zeros((n, right.shape[1]), a.dtype)
+        x = filled.zeros((n, right.shape[1]), a.dtype)
     else:
         limit = max(m, n) * _epsilon(a) if rcond is None else where(
             as_array(rcond) < 0, _epsilon(a), rcond)
@@ -674,7 +674,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = 
         projected = contraction.matmul(_adjoint(left), right)
         x = contraction.matmul(_adjoint(right_vectors), inverse[:, None] * projected)
     if numpy_resid and (int(rank) < n or m <= n):
-        residuals = creation.empty(0, dtype=values.dtype)
+        residuals = filled.empty(0, dtype=values.dtype)
     else:
         difference = right - contraction.matmul(a, x)
         squares = ufuncs.abs(difference) ** 2

@@ -16,6 +16,7 @@ from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _arg_reductions as arg_reductions
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _filled as filled
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _ranges as ranges
@@ -144,7 +145,7 @@ def polydiv(u: Any, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[
         quotient.append(factor)
         u = u.at[k:k + n + 1].add(-factor * v)
     q = (reductions.strong(joining.stack(quotient)) if quotient
-         else creation.zeros((count,), u.dtype))
+         else filled.zeros((count,), u.dtype))
     if trim_leading_zeros:
         u = trim_zeros(u, "f")
     return q, u
@@ -165,15 +166,15 @@ def poly(seq_of_zeros: Any) -> Array:
     if z.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if not z.size:
-        return creation.ones((), z.dtype)
+        return filled.ones((), z.dtype)
     return _polynomial_with_zeros(z)
 
 
 @make_jit
 def _polynomial_with_zeros(z: Array) -> Array:
-    result = creation.ones((1,), z.dtype)
+    result = filled.ones((1,), z.dtype)
     for i in range(z.shape[0]):
-        result = convolve(result, joining.stack([creation.ones((), z.dtype), -z[i]]))
+        result = convolve(result, joining.stack([filled.ones((), z.dtype), -z[i]]))
     return result
 
 
@@ -241,19 +242,19 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
         raise ValueError("Input must be a rank-1 array.")
     size = x.shape[0]
     if size < 2:
-        return creation.zeros((0,), dtypes.complex_dtype(x.dtype))
+        return filled.zeros((0,), dtypes.complex_dtype(x.dtype))
     zeros = arg_reductions.argmax(joining.append(x != 0, True))
     if not strip_zeros:
         return _roots_behind_zeros(x, zeros)
     start = int(concrete(zeros, "The error occurred in the jnp.roots() function. To use this "
                          "within a JIT-compiled context, pass strip_zeros=False"))
     if size - start < 2:
-        return creation.zeros((0,), dtypes.complex_dtype(x.dtype))
+        return filled.zeros((0,), dtypes.complex_dtype(x.dtype))
     return _companion_eigenvalues(x[start:])
 
 
 def _companion_eigenvalues(p: Array) -> Array:
-    below = matrices.diag(creation.ones((p.shape[0] - 2,), p.dtype), -1)
+    below = matrices.diag(filled.ones((p.shape[0] - 2,), p.dtype), -1)
     return eigvals(below.at[0, :].set(-p[1:] / p[0]))
 
 

@@ -17,6 +17,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _division as division
+from maxjax.numpy import _filled as filled
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
@@ -433,7 +434,7 @@ def _window(name: str, M: Any, function: Callable[[Array, int], Array]) -> Array
     count = int(concrete(M, f"'M' argument of jnp.{name}()"))
     dtype = dtypes.canonical(dtypes.float64)
     if count <= 1:
-        return creation.ones(count, dtype)
+        return filled.ones(count, dtype)
     return function(ranges.iota(dtype, count), count)
 
 

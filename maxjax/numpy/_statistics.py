@@ -23,6 +23,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
+from maxjax.numpy import _filled as filled
 from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _moments as moments
@@ -492,7 +493,7 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     if weights is None:
         check_arraylike("histogram", a)
         x = as_array(promote_inexact("histogram", a)[0])
-        counted = creation.ones_like(x)
+        counted = filled.ones_like(x)
     else:
         check_arraylike("histogram", a, weights)
         x, counted = (as_array(v) for v in promote_inexact("histogram", a, weights))
@@ -624,11 +625,11 @@ def _cov(name: str, m: Any, y: Any, rowvar: bool, bias: bool, ddof: int | None, 
         turned = not rowvar and (np.ndim(given) != 1 if not rows else v.shape[0] != 1)
         rows.append(v.T if turned else v)
     if not rows[0].shape[0]:
-        return creation.full((0, 0), 0, rows[0].dtype)
+        return filled.full((0, 0), 0, rows[0].dtype)
     x = rows[0] if len(rows) == 1 else joining.concatenate(rows, 0)
     if not x.shape[1]:
         count = x.shape[0]
-        return creation.full(() if count == 1 else (count, count), np.nan, x.dtype)
+        return filled.full(() if count == 1 else (count, count), np.nan, x.dtype)
     if ddof is None:
         ddof = 0 if bias else 1
     weights = None

@@ -39,6 +39,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._over_mesh import whole_along
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
+from maxjax.numpy import _filled as filled
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _logic as logic
 from maxjax.numpy import _ranges as ranges
@@ -316,7 +317,7 @@ class ufunc:
             raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
         if not starts.shape[0]:
             return shapes.moveaxis(x[:0], 0, index)
-        stops = joining.concatenate([starts[1:], creation.full((1,), length, starts.dtype)])
+        stops = joining.concatenate([starts[1:], filled.full((1,), length, starts.dtype)])
         column = (starts.shape[0],) + (1,) * (x.ndim - 1)
         starts, stops = shapes.reshape(starts, column), shapes.reshape(stops, column)
         first = x.at[shapes.ravel(starts)].get(mode="clip")

@@ -23,6 +23,7 @@ from maxjax.lax import _fft as lax_fft
 from maxjax.numpy import _complex as complex_parts
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _padding as padding
+from maxjax.numpy import _placement as placement
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
@@ -363,8 +364,8 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     steps = ranges.arange(n, dtype=real)
     steps = (steps + n // 2) % n - n // 2
     result = steps / creation.array(_period(d, n), dtype=real)
-    creation.check_device(d, result, device)
-    return creation.on_device(result.astype(wanted), device)
+    placement.check_device(d, result, device)
+    return placement.on_device(result.astype(wanted), device)
 
 
 def _period(d: Any, n: int) -> Any:
@@ -382,8 +383,8 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     wanted = dtypes.canonical(dtypes.as_dtype(float if dtype is None else dtype))
     steps = ranges.arange(0, n // 2 + 1, dtype=wanted)
     result = steps / creation.array(_period(d, n), dtype=wanted)
-    creation.check_device(d, result, device)
-    return creation.on_device(result, device)
+    placement.check_device(d, result, device)
+    return placement.on_device(result, device)
 
 
 # --- shifts ---------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.numpy import _complex as complex_parts
 from maxjax.numpy import _contraction as contraction
+from maxjax.numpy import _einsum
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
@@ -42,7 +43,6 @@ from maxjax.numpy._decompositions import (
     svd,
     svdvals,
 )
-from maxjax.numpy._einsum import einsum
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,
@@ -325,7 +325,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
         terms[-1] = terms[-1][0]
     text = ",".join(terms)
     path, _ = opt_einsum.contract_path(text, *[x.shape for x in values], shapes=True)
-    return einsum(text, *values, optimize=list(path), precision=precision)
+    return _einsum.einsum(text, *values, optimize=list(path), precision=precision)
 
 
 def cond(x: Any, p: Any = None) -> Array:

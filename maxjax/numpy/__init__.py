@@ -10,6 +10,7 @@ from maxjax.numpy import linalg as linalg
 from maxjax.numpy._arg_reductions import *
 from maxjax.numpy._complex import *
 from maxjax.numpy._contraction import *
+from maxjax.numpy._covariance import *
 from maxjax.numpy._creation import *
 from maxjax.numpy._cumulative import *
 from maxjax.numpy._division import *
@@ -18,6 +19,7 @@ from maxjax.numpy._filled import *
 from maxjax.numpy._flat_indices import *
 from maxjax.numpy._float_parts import *
 from maxjax.numpy._grids import *
+from maxjax.numpy._histograms import *
 from maxjax.numpy._hypot import *
 from maxjax.numpy._imported import *
 from maxjax.numpy._indexing import *
@@ -31,6 +33,7 @@ from maxjax.numpy._nan_reductions import *
 from maxjax.numpy._padding import *
 from maxjax.numpy._polynomials import *
 from maxjax.numpy._printing import *
+from maxjax.numpy._quantiles import *
 from maxjax.numpy._ranges import *
 from maxjax.numpy._reductions import *
 from maxjax.numpy._repeating import *
@@ -42,7 +45,6 @@ from maxjax.numpy._signal import *
 from maxjax.numpy._sorting import *
 from maxjax.numpy._special_functions import *
 from maxjax.numpy._special_values import *
-from maxjax.numpy._statistics import *
 from maxjax.numpy._ufunc_objects import *
 from maxjax.numpy._ufuncs import *
 from maxjax.numpy._where import *

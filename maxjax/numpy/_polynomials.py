@@ -26,7 +26,8 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._contraction import dot, outer
-from maxjax.numpy._decompositions import eigvals, inv, lstsq
+from maxjax.numpy._decompositions import eigvals
+from maxjax.numpy._linear_systems import inv, lstsq
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,

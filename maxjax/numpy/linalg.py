@@ -26,23 +26,9 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _special_values as special_values
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._decompositions import (
-    cholesky,
-    det,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    inv,
-    lstsq,
-    matrix_rank,
-    pinv,
-    qr,
-    slogdet,
-    solve,
-    svd,
-    svdvals,
-)
+from maxjax.numpy._decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from maxjax.numpy._determinants import det, slogdet
+from maxjax.numpy._linear_systems import inv, lstsq, matrix_rank, pinv, solve
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,

@@ -7,25 +7,33 @@ from maxjax.numpy import _array_members as _array_members
 from maxjax.numpy import _array_methods as _array_methods
 from maxjax.numpy import fft as fft
 from maxjax.numpy import linalg as linalg
+from maxjax.numpy._arg_reductions import *
+from maxjax.numpy._complex import *
 from maxjax.numpy._contraction import *
+from maxjax.numpy._covariance import *
 from maxjax.numpy._creation import *
 from maxjax.numpy._cumulative import *
 from maxjax.numpy._division import *
+from maxjax.numpy._einsum import *
+from maxjax.numpy._filled import *
 from maxjax.numpy._flat_indices import *
 from maxjax.numpy._float_parts import *
 from maxjax.numpy._grids import *
+from maxjax.numpy._histograms import *
 from maxjax.numpy._hypot import *
 from maxjax.numpy._imported import *
 from maxjax.numpy._indexing import *
 from maxjax.numpy._joining import *
 from maxjax.numpy._logic import *
 from maxjax.numpy._matrices import *
+from maxjax.numpy._moments import *
 from maxjax.numpy._namespace_info import __array_api_version__ as __array_api_version__
 from maxjax.numpy._namespace_info import __array_namespace_info__ as __array_namespace_info__
 from maxjax.numpy._nan_reductions import *
 from maxjax.numpy._padding import *
 from maxjax.numpy._polynomials import *
 from maxjax.numpy._printing import *
+from maxjax.numpy._quantiles import *
 from maxjax.numpy._ranges import *
 from maxjax.numpy._reductions import *
 from maxjax.numpy._repeating import *
@@ -36,7 +44,7 @@ from maxjax.numpy._shape import *
 from maxjax.numpy._signal import *
 from maxjax.numpy._sorting import *
 from maxjax.numpy._special_functions import *
-from maxjax.numpy._statistics import *
+from maxjax.numpy._special_values import *
 from maxjax.numpy._ufunc_objects import *
 from maxjax.numpy._ufuncs import *
 from maxjax.numpy._where import *

@@ -20,12 +20,14 @@ from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.random_bits import random_clone_p
 from maxjax._primitives.widths import bit_width
 from maxjax._runtime.array import ArrayImpl
+from maxjax.numpy import _arg_reductions as arg_reductions
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _division as division
 from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _matrices as matrices
+from maxjax.numpy import _moments as moments
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _rounding as rounding
@@ -33,6 +35,8 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufunc_objects as ufunc_objects
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._complex import conj, conjugate, imag, real
+from maxjax.numpy._placement import on_device
 from maxjax.numpy._promotion import as_array, is_arraylike
 
 # For other operands an operator returns NotImplemented, so that Python tries the other side or
@@ -259,7 +263,7 @@ def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on another device."""
-    return creation.on_device(self, device)
+    return on_device(self, device)
 
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
@@ -294,17 +298,17 @@ def _method(function: Callable[..., Any], without: tuple[str, ...] = ()) -> Any:
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
-    "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax,
-    "argmin": reductions.argmin, "argpartition": sorting.argpartition, "argsort": sorting.argsort,
-    "choose": indexing.choose,
-    "conj": ufuncs.conj, "conjugate": ufuncs.conjugate, "cumprod": cumulative.cumprod,
+    "all": reductions.all, "any": reductions.any, "argmax": arg_reductions.argmax,
+    "argmin": arg_reductions.argmin, "argpartition": sorting.argpartition,
+    "argsort": sorting.argsort, "choose": indexing.choose,
+    "conj": conj, "conjugate": conjugate, "cumprod": cumulative.cumprod,
     "cumsum": cumulative.cumsum, "diagonal": matrices.diagonal, "max": reductions.max,
-    "mean": reductions.mean, "min": reductions.min,
+    "mean": moments.mean, "min": reductions.min,
     "prod": reductions.prod, "ptp": reductions.ptp, "ravel": shapes.ravel,
     "repeat": repeating.repeat, "round": rounding.round, "searchsorted": sorting.searchsorted,
-    "sort": sorting.sort, "squeeze": shapes.squeeze, "std": reductions.std, "sum": reductions.sum,
+    "sort": sorting.sort, "squeeze": shapes.squeeze, "std": moments.std, "sum": reductions.sum,
     "swapaxes": shapes.swapaxes, "take": indexing.take,
-    "trace": matrices.trace, "var": reductions.var,
+    "trace": matrices.trace, "var": moments.var,
 }
 
 
@@ -329,7 +333,7 @@ def install() -> None:
         "__contains__": _contains, "__getitem__": _getitem, "__setitem__": _setitem,
         "__array_namespace__": _array_namespace,
         "T": property(_transpose), "mT": property(_matrix_transpose),
-        "real": property(ufuncs.real), "imag": property(ufuncs.imag),
+        "real": property(real), "imag": property(imag),
         "reshape": _reshape, "transpose": _transpose, "astype": _astype, "view": _view,
         "copy": _copy, "clip": _clip, "compress": _compress, "dot": _dot,
         "nonzero": _nonzero,

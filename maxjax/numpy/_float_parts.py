@@ -19,22 +19,15 @@ from maxjax.numpy._promotion import (
     cast,
     check_out,
     constant,
+    inexact_operand,
     inexact_type,
+    operand,
     promote_args_inexact,
     resolve,
     type_of,
 )
-from maxjax.numpy._ufuncs import (
-    abs,
-    ceil,
-    exp2,
-    floor,
-    inexact_operand,
-    isinf,
-    isnan,
-    nextafter,
-    operand,
-)
+from maxjax.numpy._special_values import isinf, isnan
+from maxjax.numpy._ufuncs import abs, ceil, exp2, floor, nextafter
 from maxjax.numpy._where import where
 from maxjax.numpy._whole import WORDS, whole
 

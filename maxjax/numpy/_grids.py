@@ -8,6 +8,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _filled as filled
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _shape as shapes
@@ -39,7 +40,7 @@ class _Grid:
         if isinstance(key, slice):
             return _line(self.name, key)
         if not key:
-            return [] if self.sparse else creation.zeros((0,), int)
+            return [] if self.sparse else filled.zeros((0,), int)
         lines = [_line(self.name, k) for k in key]
         dtype = dtypes.canonical(np.result_type(*[np.dtype(x.dtype) for x in lines]))
         lines = [x.astype(dtype) for x in lines]

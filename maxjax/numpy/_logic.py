@@ -36,6 +36,7 @@ from maxjax.numpy._promotion import (
     promote_shapes,
     type_of,
 )
+from maxjax.numpy._special_values import isfinite, isnan
 from maxjax.numpy._where import as_bool, where
 from maxjax.numpy._whole import whole
 
@@ -74,14 +75,14 @@ def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08,
     real = dtypes.real_dtype(a.dtype)
     result = _isclose(a, b, cast(rtol, real), cast(atol, real))
     if equal_nan:
-        result = result | (ufuncs.isnan(a) & ufuncs.isnan(b))
+        result = result | (isnan(a) & isnan(b))
     return result
 
 
 @whole("isclose", rules.isclose)
 def _isclose(a: Array, b: Array, rtol: Any, atol: Any) -> Array:
     close = ufuncs.abs(a - b) <= atol + rtol * ufuncs.abs(b)
-    return (ufuncs.isfinite(b) & close) | (a == b)
+    return (isfinite(b) & close) | (a == b)
 
 
 def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08,
@@ -129,7 +130,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
         return as_array(np.False_)
     equal = a1 == a2
     if equal_nan:
-        equal = equal | (ufuncs.isnan(a1) & ufuncs.isnan(a2))
+        equal = equal | (isnan(a1) & isnan(a2))
     return reductions.all(equal)
 
 

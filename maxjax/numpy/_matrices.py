@@ -26,7 +26,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _whole_rules as rules
-from maxjax.numpy._creation import zeros
+from maxjax.numpy._filled import zeros
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,

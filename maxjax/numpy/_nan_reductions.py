@@ -11,6 +11,8 @@ from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._arg_reductions import argmax, argmin
+from maxjax.numpy._moments import mean, variance_of
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_shapes_of,
@@ -19,18 +21,8 @@ from maxjax.numpy._promotion import (
     check_out,
     promote_shapes,
 )
-from maxjax.numpy._reductions import (
-    all,
-    argmax,
-    argmin,
-    boolean_mask,
-    max,
-    mean,
-    min,
-    prod,
-    sum,
-    variance_of,
-)
+from maxjax.numpy._reductions import all, boolean_mask, max, min, prod, sum
+from maxjax.numpy._special_values import isnan
 from maxjax.numpy._where import where
 
 __all__ = [
@@ -47,7 +39,7 @@ def _nan_position(name: str, function: Any, filler: float, a: Any, axis: Any, ou
     x = as_array(a, name)
     if not dtypes.is_inexact(x.dtype):
         return function(x, axis, keepdims=keepdims)
-    missing = ufuncs.isnan(x)
+    missing = isnan(x)
     result = function(_where(missing, filler, x), axis, keepdims=keepdims)
     return _where(all(missing, axis, keepdims=bool(keepdims)), -1, result)
 
@@ -79,7 +71,7 @@ def _nan_extreme(name: str, function: Any, filler: float, a: Any, axis: Any, out
     x = as_array(a, name)
     if not dtypes.is_inexact(x.dtype):
         return function(x, axis, keepdims=keepdims, initial=initial, where=mask)
-    missing = ufuncs.isnan(x)
+    missing = isnan(x)
     result = function(_where(missing, filler, x), axis, keepdims=keepdims, initial=initial,
                       where=mask)
     if initial is not None:
@@ -149,7 +141,7 @@ def nanmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
 
 def without_nan(name: str, a: Any, value: float) -> Array:
     x = as_array(a, name)
-    return _where(ufuncs.isnan(x), value, x) if dtypes.is_inexact(x.dtype) else x
+    return _where(isnan(x), value, x) if dtypes.is_inexact(x.dtype) else x
 
 
 def nansum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
@@ -215,7 +207,7 @@ def nanprod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeL
 
 
 def _present(name: str, x: Array, mask: Any) -> Any:
-    present = ufuncs.logical_not(ufuncs.isnan(x))
+    present = ufuncs.logical_not(isnan(x))
     if boolean_mask(name, mask) is None:
         return present
     present, mask = promote_shapes("", present, as_array(mask))

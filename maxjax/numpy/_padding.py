@@ -16,12 +16,13 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.slicing import pad_p
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _joining as joining
+from maxjax.numpy import _moments as moments
+from maxjax.numpy import _quantiles as quantiles
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
-from maxjax.numpy import _statistics as statistics
 from maxjax.numpy._promotion import apart, as_array, cast, check_arraylike, concrete, static
 from maxjax.numpy._where import where
 
@@ -36,8 +37,8 @@ _OPTIONS = {
 # Padding that consists of more runs of consecutive positions than this is gathered by index.
 _MOST_RUNS = 4
 _STATISTICS: dict[str, Callable[..., Array]] = {
-    "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,
-    "median": statistics.median,
+    "maximum": reductions.max, "minimum": reductions.min, "mean": moments.mean,
+    "median": quantiles.median,
 }
 
 

@@ -14,7 +14,9 @@ from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import convert_element_type
+from maxjax.numpy import _arg_reductions as arg_reductions
 from maxjax.numpy import _creation as creation
+from maxjax.numpy import _filled as filled
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _ranges as ranges
@@ -24,7 +26,8 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._contraction import dot, outer
-from maxjax.numpy._decompositions import eigvals, inv, lstsq
+from maxjax.numpy._decompositions import eigvals
+from maxjax.numpy._linear_systems import inv, lstsq
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
@@ -143,7 +146,7 @@ def polydiv(u: Any, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[
         quotient.append(factor)
         u = u.at[k:k + n + 1].add(-factor * v)
     q = (reductions.strong(joining.stack(quotient)) if quotient
-         else creation.zeros((count,), u.dtype))
+         else filled.zeros((count,), u.dtype))
     if trim_leading_zeros:
         u = trim_zeros(u, "f")
     return q, u
@@ -164,15 +167,15 @@ def poly(seq_of_zeros: Any) -> Array:
     if z.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if not z.size:
-        return creation.ones((), z.dtype)
+        return filled.ones((), z.dtype)
     return _polynomial_with_zeros(z)
 
 
 @make_jit
 def _polynomial_with_zeros(z: Array) -> Array:
-    result = creation.ones((1,), z.dtype)
+    result = filled.ones((1,), z.dtype)
     for i in range(z.shape[0]):
-        result = convolve(result, joining.stack([creation.ones((), z.dtype), -z[i]]))
+        result = convolve(result, joining.stack([filled.ones((), z.dtype), -z[i]]))
     return result
 
 
@@ -240,19 +243,19 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
         raise ValueError("Input must be a rank-1 array.")
     size = x.shape[0]
     if size < 2:
-        return creation.zeros((0,), dtypes.complex_dtype(x.dtype))
-    zeros = reductions.argmax(joining.append(x != 0, True))
+        return filled.zeros((0,), dtypes.complex_dtype(x.dtype))
+    zeros = arg_reductions.argmax(joining.append(x != 0, True))
     if not strip_zeros:
         return _roots_behind_zeros(x, zeros)
     start = int(concrete(zeros, "The error occurred in the jnp.roots() function. To use this "
                          "within a JIT-compiled context, pass strip_zeros=False"))
     if size - start < 2:
-        return creation.zeros((0,), dtypes.complex_dtype(x.dtype))
+        return filled.zeros((0,), dtypes.complex_dtype(x.dtype))
     return _companion_eigenvalues(x[start:])
 
 
 def _companion_eigenvalues(p: Array) -> Array:
-    below = matrices.diag(creation.ones((p.shape[0] - 2,), p.dtype), -1)
+    below = matrices.diag(filled.ones((p.shape[0] - 2,), p.dtype), -1)
     return eigvals(below.at[0, :].set(-p[1:] / p[0]))
 
 

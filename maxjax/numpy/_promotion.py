@@ -292,6 +292,18 @@ def check_accepts(primitive: Primitive, operands: Sequence[Any]) -> None:
         raise refusal(primitive.name, operand.dtype, where, accepts)
 
 
+def operand(name: str, x: Any) -> Array:
+    return as_array(resolve(name, (x,))[0])
+
+
+def inexact_operand(name: str, x: Any) -> Array:
+    return as_array(promote_inexact(name, x)[0])
+
+
+def is_exact(x: Array) -> bool:
+    return not dtypes.is_inexact(x.dtype)
+
+
 def bind(primitive: Primitive, *operands: Any, **params: Any) -> Any:
     """Checks the dtypes, and applies an elementwise primitive."""
     check_accepts(primitive, operands)

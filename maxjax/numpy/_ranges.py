@@ -24,7 +24,8 @@ from maxjax._primitives.layout import reshape
 from maxjax._primitives.transcendental import log_p
 from maxjax._runtime.operand_devices import check_can_go
 from maxjax.numpy import _whole_rules as rules
-from maxjax.numpy._creation import eager, on_device, zeros
+from maxjax.numpy._filled import zeros
+from maxjax.numpy._placement import eager, on_device
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,

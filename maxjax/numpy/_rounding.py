@@ -13,20 +13,10 @@ from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import round_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._elementwise import RoundingMethod
+from maxjax.numpy._complex import complex_of, imag, iscomplexobj, real
 from maxjax.numpy._elementwise import alias
-from maxjax.numpy._promotion import apart, as_array, check_out, resolve
-from maxjax.numpy._ufuncs import (
-    _maximum,
-    _minimum,
-    ceil,
-    complex_of,
-    floor,
-    imag,
-    is_exact,
-    iscomplexobj,
-    operand,
-    real,
-)
+from maxjax.numpy._promotion import apart, as_array, check_out, is_exact, operand, resolve
+from maxjax.numpy._ufuncs import _maximum, _minimum, ceil, floor
 from maxjax.numpy._where import where
 from maxjax.numpy._whole import whole
 

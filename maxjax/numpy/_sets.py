@@ -22,6 +22,7 @@ from maxjax._primitives.sorting import sort_p
 from maxjax.lax._over_mesh import explicit_mesh, refuse_placing
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
+from maxjax.numpy import _filled as filled
 from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
@@ -38,6 +39,7 @@ from maxjax.numpy._promotion import (
     is_concrete,
     promote_dtypes,
 )
+from maxjax.numpy._special_values import isnan
 from maxjax.numpy._where import where
 
 __all__ = [
@@ -56,7 +58,7 @@ def _check_concrete(name: str, x: Any, size: Any) -> None:
 
 def one_nan(x: Array) -> Array:
     """Complex numbers of which a part is NaN, as one number: they have no order otherwise."""
-    return where(ufuncs.isnan(x), cast(np.nan, x.dtype), x) if dtypes.is_complex(x.dtype) else x
+    return where(isnan(x), cast(np.nan, x.dtype), x) if dtypes.is_complex(x.dtype) else x
 
 
 def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
@@ -112,7 +114,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     *ordered, order = sort_p.bind(
         *keys, places, dimension=0, is_stable=True, num_keys=len(keys)) if keys else (places,)
     new = _differ_from_before(ordered, count, equal_nan)
-    first = joining.concatenate([creation.ones((1,), bool), new[1:]])
+    first = joining.concatenate([filled.ones((1,), bool), new[1:]])
     group = cumulative.cumsum(first.astype(integer)) - 1
     if size is None:
         total = int(reductions.sum(first))
@@ -129,20 +131,20 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     if size is not None:
         if fill_value is None:
             filler = shapes.take_in_bounds(x, shapes.take_in_bounds(
-                order, creation.zeros((1,), integer), 0), 0)
+                order, filled.zeros((1,), integer), 0), 0)
         else:
             filler = as_array(cast(fill_value, x.dtype))
         values = where(present, values, filler)
         # results beyond the groups repeat the first group
         positions = where(valid, positions, shapes.take_in_bounds(
-            order, creation.zeros((1,), integer), 0))
+            order, filled.zeros((1,), integer), 0))
     if axis is not None:
         values = shapes.moveaxis(values, 0, index)
     results = [values]
     if return_index:
         results.append(positions)
     if return_inverse:
-        inverse = creation.zeros((count,), integer).at[order].set(group)
+        inverse = filled.zeros((count,), integer).at[order].set(group)
         results.append(layout.reshape(inverse, shape) if axis is None else inverse)
     if return_counts:
         # the end of the last group, unless there is no room for the next one
@@ -159,8 +161,8 @@ def _differ_from_before(ordered: Sequence[Array], count: int, equal_nan: bool) -
         before, after = line[:-1], line[1:]
         differs = after != before
         if equal_nan and dtypes.is_inexact(line.dtype):
-            differs = differs & ~(ufuncs.isnan(after) & ufuncs.isnan(before))
-        tail = joining.concatenate([creation.zeros((1,), bool), differs])
+            differs = differs & ~(isnan(after) & isnan(before))
+        tail = joining.concatenate([filled.zeros((1,), bool), differs])
         new = new | tail
     return new
 
@@ -175,14 +177,14 @@ def _empty_unique(x: Array, size: Any, fill_value: Any, return_index: bool, retu
         raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value "
                          "must be specified")
     total = groups if size is None or fill_value is None else operator.index(size)
-    values = creation.full((total, *x.shape[1:]), 0 if fill_value is None else fill_value, x.dtype)
+    values = filled.full((total, *x.shape[1:]), 0 if fill_value is None else fill_value, x.dtype)
     results = [values if axis is None else shapes.moveaxis(values, 0, axis)]
     if return_index:
-        results.append(creation.zeros((groups,), integer))
+        results.append(filled.zeros((groups,), integer))
     if return_inverse:
-        results.append(creation.zeros(shape if axis is None else (count,), integer))
+        results.append(filled.zeros(shape if axis is None else (count,), integer))
     if return_counts:
-        results.append(creation.full((min(count, 1),), count, integer))
+        results.append(filled.full((min(count, 1),), count, integer))
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -336,19 +338,19 @@ def _first(x: Array, keep: Array) -> Array:
     """The first of the elements to keep; NaN if one of them is; 0 if there is none."""
     first = _compacted(x, keep, 1, 0)[0]
     if x.size and dtypes.is_inexact(x.dtype):
-        first = where(reductions.any(keep & ufuncs.isnan(x)), cast(np.nan, x.dtype), first)
+        first = where(reductions.any(keep & isnan(x)), cast(np.nan, x.dtype), first)
     return first
 
 
 def _fresh(line: Array) -> Array:
     """Whether an element of a sorted line differs from the one before it; NaN is one value."""
     if not line.size:
-        return creation.zeros((0,), bool)
+        return filled.zeros((0,), bool)
     before, after = line[:-1], line[1:]
     differs = after != before
     if dtypes.is_inexact(line.dtype):
-        differs = differs & ~(ufuncs.isnan(after) & ufuncs.isnan(before))
-    return joining.concatenate([creation.ones((1,), bool), differs])
+        differs = differs & ~(isnan(after) & isnan(before))
+    return joining.concatenate([filled.ones((1,), bool), differs])
 
 
 def _flattened(name: str, may_be_traced: bool, *arrays: Any) -> list[Array]:
@@ -402,7 +404,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | Non
     """
     x, y = (as_array(v) for v in promote_dtypes("setxor1d", ar1, ar2))
     x, y = _flattened("setxor1d", assume_unique or size is not None, x, y)
-    present = [creation.ones((line.size,), bool) for line in (x, y)]
+    present = [filled.ones((line.size,), bool) for line in (x, y)]
     if not assume_unique:
         x, y = sorting.sort(x), sorting.sort(y)
         present = [_fresh(line) for line in (x, y)]
@@ -412,7 +414,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | Non
     # Absent elements are sorted after equal present ones, so that those are adjacent.
     both, absent = sort_p.bind(both, absent, dimension=0, is_stable=True, num_keys=2)
     same = (both[1:] == both[:-1]) & ~absent[1:] & ~absent[:-1]
-    edge = creation.zeros((1,), bool)
+    edge = filled.zeros((1,), bool)
     keep = ~(absent | joining.concatenate([edge, same]) | joining.concatenate([same, edge]))
     return _compacted(both, keep, size, _first(both, keep) if fill_value is None else fill_value)
 

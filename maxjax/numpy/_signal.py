@@ -17,6 +17,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _division as division
+from maxjax.numpy import _filled as filled
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
@@ -26,6 +27,7 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _special_functions as special_functions
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._complex import conj
 from maxjax.numpy._promotion import (
     apart,
     as_array,
@@ -422,7 +424,7 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any
     >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
     Array([21., 32.], dtype=float32)
     """
-    return _convolve("correlate", a, ufuncs.conj(v), mode, False, precision,
+    return _convolve("correlate", a, conj(v), mode, False, precision,
                      preferred_element_type)
 
 
@@ -432,7 +434,7 @@ def _window(name: str, M: Any, function: Callable[[Array, int], Array]) -> Array
     count = int(concrete(M, f"'M' argument of jnp.{name}()"))
     dtype = dtypes.canonical(dtypes.float64)
     if count <= 1:
-        return creation.ones(count, dtype)
+        return filled.ones(count, dtype)
     return function(ranges.iota(dtype, count), count)
 
 

@@ -22,6 +22,7 @@ from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._complex import imag, real
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
@@ -31,6 +32,7 @@ from maxjax.numpy._promotion import (
     promote_dtypes,
     resolve,
 )
+from maxjax.numpy._special_values import isnan
 from maxjax.numpy._where import where
 from maxjax.numpy._whole import FLOATS, whole
 
@@ -299,7 +301,7 @@ def _keys(x: Array) -> list[Array]:
     Complex numbers have two, of which the first is more significant.
     """
     if dtypes.is_complex(x.dtype):
-        return [key for part in (ufuncs.real(x), ufuncs.imag(x)) for key in _keys(part)]
+        return [key for part in (real(x), imag(x)) for key in _keys(part)]
     if x.dtype == dtypes.bool_:
         return [convert_element_type(x, dtypes.uint8)]
     if not dtypes.is_floating(x.dtype):
@@ -311,7 +313,7 @@ def _keys(x: Array) -> list[Array]:
     most = int(dtypes.iinfo(integer).max)
     keys = where(bits < 0, -1 - (bits & constant(most, integer)), bits)
     # -0.0 has become -1, the key below that of 0.0
-    return [where(ufuncs.isnan(x), constant(most, integer),
+    return [where(isnan(x), constant(most, integer),
                   where(x == 0, constant(0, integer), keys))]
 
 

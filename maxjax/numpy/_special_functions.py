@@ -21,21 +21,14 @@ from maxjax._primitives.special import (
     bessel_i1e_p,
 )
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._complex import imag, real
 from maxjax.numpy._promotion import (
     constant,
+    inexact_operand,
     weak_scalar,
 )
-from maxjax.numpy._ufuncs import (
-    abs,
-    exp,
-    imag,
-    inexact_operand,
-    isfinite,
-    isinf,
-    real,
-    sin,
-    square,
-)
+from maxjax.numpy._special_values import isfinite, isinf
+from maxjax.numpy._ufuncs import abs, exp, sin, square
 from maxjax.numpy._where import where
 from maxjax.numpy._whole import whole
 

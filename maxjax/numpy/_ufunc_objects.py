@@ -39,6 +39,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._over_mesh import whole_along
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
+from maxjax.numpy import _filled as filled
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _logic as logic
 from maxjax.numpy import _ranges as ranges
@@ -46,6 +47,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._complex import imag, real
 from maxjax.numpy._division import remainder
 from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
@@ -315,7 +317,7 @@ class ufunc:
             raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
         if not starts.shape[0]:
             return shapes.moveaxis(x[:0], 0, index)
-        stops = joining.concatenate([starts[1:], creation.full((1,), length, starts.dtype)])
+        stops = joining.concatenate([starts[1:], filled.full((1,), length, starts.dtype)])
         column = (starts.shape[0],) + (1,) * (x.ndim - 1)
         starts, stops = shapes.reshape(starts, column), shapes.reshape(stops, column)
         first = x.at[shapes.ravel(starts)].get(mode="clip")
@@ -391,8 +393,8 @@ def _log_sum_of_complex(x1: Array, x2: Array, base_two: bool) -> Array:
     log2 = math.log(2)
     half = np.pi / log2 if base_two else np.pi
     result = larger + (term / log2 if base_two else term)
-    turned = remainder(ufuncs.imag(result) + half, 2 * half) - half
-    return weak_scalar(complex_p.bind(ufuncs.real(result), turned))
+    turned = remainder(imag(result) + half, 2 * half) - half
+    return weak_scalar(complex_p.bind(real(result), turned))
 
 
 def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:

@@ -1,4 +1,4 @@
-"""Elementwise functions: arithmetic, exponentials, trigonometry, comparison, predicates, bits."""
+"""Elementwise functions: arithmetic, exponentials, trigonometry, comparison, bits."""
 
 from __future__ import annotations
 
@@ -9,31 +9,23 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.primitive import (
-    Primitive,
-)
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import (
     abs_p,
     ceil_p,
-    complex_p,
-    conj_p,
     div_p,
     floor_p,
-    imag_p,
     integer_pow,
-    is_finite_p,
     max_p,
     min_p,
     mul,
     nextafter_p,
-    real_p,
     sign_p,
     square_p,
 )
 from maxjax._primitives.comparison import (
-    and_p,
     eq_p,
     ge_p,
     gt_p,
@@ -46,7 +38,6 @@ from maxjax._primitives.comparison import (
     shift_left_p,
 )
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.creation import full
 from maxjax._primitives.transcendental import (
     acos_p,
     acosh_p,
@@ -70,18 +61,18 @@ from maxjax._primitives.transcendental import (
     tan_p,
     tanh_p,
 )
-from maxjax.lax._conversion import lying_like
 from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._complex import each_part, imag, iscomplexobj, real
 from maxjax.numpy._elementwise import alias, binary, described, unary
 from maxjax.numpy._promotion import (
     apart,
     as_array,
     bind,
-    broadcast_to,
     cast,
-    check_out,
-    constant,
+    inexact_operand,
+    is_exact,
+    operand,
     promote_dtypes,
     promote_inexact,
     promote_shapes,
@@ -93,15 +84,13 @@ from maxjax.numpy._where import as_bool, where
 from maxjax.numpy._whole import whole
 
 __all__ = [
-    "abs", "absolute", "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan",
-    "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_count",
-    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "cbrt", "ceil", "conj", "conjugate",
-    "cos", "cosh", "deg2rad", "degrees", "divide", "equal", "exp", "exp2", "expm1", "fabs", "floor",
-    "fmax", "fmin", "greater", "greater_equal", "heaviside", "imag", "invert", "iscomplex",
-    "iscomplexobj", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj",
-    "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logical_not",
-    "nan_to_num", "nextafter", "not_equal", "positive", "rad2deg", "radians", "real", "reciprocal",
-    "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "true_divide",
+    "abs", "absolute", "acos", "acosh", "angle", "arccos", "arccosh", "arcsin", "arcsinh",
+    "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_count",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "cbrt", "ceil", "cos", "cosh",
+    "deg2rad", "degrees", "divide", "equal", "exp", "exp2", "expm1", "fabs", "floor", "greater",
+    "greater_equal", "heaviside", "invert", "left_shift", "less", "less_equal", "log", "log10",
+    "log1p", "log2", "logical_not", "nextafter", "not_equal", "positive", "rad2deg", "radians",
+    "reciprocal", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "true_divide",
 ]
 
 # --- one primitive each ---------------------------------------------------------------------------
@@ -193,20 +182,6 @@ def bitwise_count(x: Any, /) -> Array:
         x = convert_element_type(as_array(x), dtypes.uint8)
     count = bind(population_count_p, abs(x))
     return convert_element_type(count, dtypes.uint8)
-
-
-# --- conversions of a kind ------------------------------------------------------------------------
-
-def operand(name: str, x: Any) -> Array:
-    return as_array(resolve(name, (x,))[0])
-
-
-def inexact_operand(name: str, x: Any) -> Array:
-    return as_array(promote_inexact(name, x)[0])
-
-
-def is_exact(x: Array) -> bool:
-    return not dtypes.is_inexact(x.dtype)
 
 
 _abs = unary("abs", abs_p)
@@ -323,81 +298,6 @@ def reciprocal(x: ArrayLike, /) -> Array:
     return integer_pow(inexact_operand("reciprocal", x), -1)
 
 
-def conjugate(x: ArrayLike, /) -> Array:
-    """The complex conjugate; real arrays are returned as they are.
-
-    Args:
-      x: an array or scalar.
-
-    Returns:
-      An array of the same shape and dtype.
-
-    Raises:
-      TypeError: an argument is not an array or a number, such as a list.
-
-    See also: ``real``, ``imag``, ``abs``, ``angle``, ``lax.conj``.
-
-    >>> jnp.conjugate(jnp.array([1 + 2j, 3]))
-    Array([1.-2.j, 3.-0.j], dtype=complex64)
-    """
-    x = operand("conjugate", x)
-    if not dtypes.is_complex(x.dtype):
-        return apart(x)
-    return conj_p.bind(x, input_dtype=x.dtype)
-
-
-conj = alias(conjugate, "conj")
-
-
-def real(val: ArrayLike, /) -> Array:
-    """The real part.
-
-    Args:
-      val: an array or scalar.
-
-    Returns:
-      An array of the same shape, of the real dtype; real arrays are returned as they are.
-
-    Raises:
-      TypeError: an argument is not an array or a number, such as a list.
-
-    See also: ``imag``, ``conj``, ``iscomplexobj``, ``lax.real``.
-
-    >>> jnp.real(jnp.array([1 + 2j, 3]))
-    Array([1., 3.], dtype=float32)
-    """
-    x = operand("real", val)
-    return real_p.bind(x) if dtypes.is_complex(x.dtype) else apart(x)
-
-
-def imag(val: ArrayLike, /) -> Array:
-    """The imaginary part; zeros for real arrays.
-
-    Args:
-      val: an array or scalar.
-
-    Returns:
-      An array of the same shape, of the real dtype.
-
-    Raises:
-      TypeError: an argument is not an array or a number, such as a list.
-
-    See also: ``real``, ``conj``, ``angle``, ``lax.imag``.
-
-    >>> jnp.imag(jnp.array([1 + 2j, 3]))
-    Array([2., 0.], dtype=float32)
-    """
-    x = operand("imag", val)
-    if dtypes.is_complex(x.dtype):
-        return imag_p.bind(x)
-    zeros = broadcast_to(constant(0, x.dtype, x.weak_type), x.shape) if x.weak_type else _zeros(x)
-    return lying_like(zeros, x)
-
-
-def _zeros(x: Array) -> Array:
-    return as_array(full(x.shape, 0, x.dtype)) if x.shape else as_array(constant(0, x.dtype))
-
-
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of complex numbers, in radians (degrees with ``deg``).
 
@@ -454,18 +354,27 @@ def log10(x: ArrayLike, /) -> Array:
     Array([0., 1., 3.], dtype=float32)
     """
     x = inexact_operand("log10", x)
-    return _each_part(log(x), lambda part: mul(part, cast(1 / math.log(10), part.dtype)))
+    return each_part(log(x), lambda part: mul(part, cast(1 / math.log(10), part.dtype)))
 
 
-def _each_part(x: Array, function: Callable[[Array], Array]) -> Array:
-    """The function applied to x, or to both parts of a complex x."""
-    if dtypes.is_complex(x.dtype):
-        return complex_of(function(real(x)), function(imag(x)))
-    return function(x)
+def logical_not(x: ArrayLike, /) -> Array:
+    """Whether each element is zero.
 
+    Args:
+      x: an array or scalar; of numbers all but 0 count as true.
 
-def complex_of(x: Any, y: Any) -> Array:
-    return complex_p.bind(x, y)
+    Returns:
+      An array of booleans of the same shape.
+
+    Raises:
+      TypeError: an argument is not an array or a number, such as a list.
+
+    See also: ``logical_and``, ``logical_or``, ``logical_xor``, ``invert``.
+
+    >>> jnp.logical_not(jnp.array([0, 1, 2]))
+    Array([ True, False, False], dtype=bool)
+    """
+    return bitwise_not(as_bool(operand("logical_not", x)))
 
 
 # --- of two arrays --------------------------------------------------------------------------------
@@ -493,271 +402,3 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
 def _heaviside(x1: Array, x2: Array) -> Array:
     above = convert_element_type(x1 > 0, x1.dtype, x1.weak_type and x2.weak_type)
     return where(x1 == 0, x2, where(x1 != x1, x1, above))
-
-
-def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The greater element; if one is NaN, the other.
-
-    Args:
-      x1, x2: arrays or scalars of shapes that broadcast, promoted to one dtype.
-
-    Returns:
-      An array of the common shape; NaN only where both are.
-
-    See also: ``maximum``, ``minimum``.
-
-    >>> jnp.fmax(jnp.array([1., jnp.nan]), 0.)
-    Array([1., 0.], dtype=float32)
-    """
-    x1, x2 = (as_array(x) for x in promote_dtypes("fmax", x1, x2))
-    return where((x1 > x2) | isnan(x2), x1, x2)
-
-
-def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The lesser element; if one is NaN, the other.
-
-    Args:
-      x1, x2: arrays or scalars of shapes that broadcast, promoted to one dtype.
-
-    Returns:
-      An array of the common shape; NaN only where both are.
-
-    See also: ``maximum``, ``minimum``.
-
-    >>> jnp.fmin(jnp.array([1., jnp.nan]), 0.)
-    Array([0., 0.], dtype=float32)
-    """
-    x1, x2 = (as_array(x) for x in promote_dtypes("fmin", x1, x2))
-    return where((x1 < x2) | isnan(x2), x1, x2)
-
-
-# --- predicates -----------------------------------------------------------------------------------
-
-def _everywhere(value: bool, x: Array) -> Array:
-    return as_array(full(x.shape, value, dtypes.bool_)) if x.shape else as_array(np.bool_(value))
-
-
-def isfinite(x: ArrayLike, /) -> Array:
-    """Whether each element is neither infinite nor NaN.
-
-    Args:
-      x: an array or scalar; both parts of a complex number must be finite.
-
-    Returns:
-      An array of booleans of the same shape; integers are all finite.
-
-    Raises:
-      TypeError: an argument is not an array or a number, such as a list.
-
-    See also: ``isinf``, ``isnan``, ``nan_to_num``, ``lax.is_finite``.
-
-    >>> jnp.isfinite(jnp.array([1., jnp.inf, jnp.nan]))
-    Array([ True, False, False], dtype=bool)
-    """
-    x = operand("isfinite", x)
-    if dtypes.is_complex(x.dtype):
-        return and_p.bind(is_finite_p.bind(real(x)), is_finite_p.bind(imag(x)))
-    if is_exact(x):
-        return _everywhere(True, x)
-    return is_finite_p.bind(x)
-
-
-def isinf(x: ArrayLike, /) -> Array:
-    """Whether each element is infinite.
-
-    Args:
-      x: an array or scalar; of a complex number one part suffices.
-
-    Returns:
-      An array of booleans of the same shape.
-
-    Raises:
-      TypeError: an argument is not an array or a number, such as a list.
-
-    See also: ``isfinite``, ``isnan``, ``isposinf``, ``isneginf``.
-
-    >>> jnp.isinf(jnp.array([1., -jnp.inf, jnp.nan]))
-    Array([False,  True, False], dtype=bool)
-    """
-    x = operand("isinf", x)
-    if dtypes.is_complex(x.dtype):
-        return isinf(real(x)) | isinf(imag(x))
-    if is_exact(x):
-        return _everywhere(False, x)
-    return abs(x) == np.array(np.inf, x.dtype)[()]     # strongly typed, as in JAX
-
-
-def isnan(x: ArrayLike, /) -> Array:
-    """Whether each element is NaN.
-
-    Args:
-      x: an array or scalar; of a complex number one part suffices.
-
-    Returns:
-      An array of booleans of the same shape; False for integers.
-
-    Raises:
-      TypeError: an argument is not an array or a number, such as a list.
-
-    See also: ``isfinite``, ``isinf``, ``nan_to_num``, ``nansum``.
-
-    >>> jnp.isnan(jnp.array([1., jnp.inf, jnp.nan]))
-    Array([False, False,  True], dtype=bool)
-    """
-    x = operand("isnan", x)
-    return x != x
-
-
-def _is_infinity(name: str, x: Any, infinity: float) -> Array:
-    x = operand(name, x)
-    if dtypes.is_floating(x.dtype):
-        return x == np.array(infinity, x.dtype)[()]
-    if is_exact(x):
-        return _everywhere(False, x)
-    raise ValueError(f"{name} is not well defined for complex types")
-
-
-def isposinf(x: Any, /, out: Any = None) -> Array:
-    """Whether each element is positive infinity.
-
-    >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
-    Array([ True, False], dtype=bool)
-    """
-    check_out("isposinf", out)
-    return _is_infinity("isposinf", x, np.inf)
-
-
-def isneginf(x: Any, /, out: Any = None) -> Array:
-    """Whether each element is negative infinity.
-
-    Args:
-      x: an array or scalar of real numbers.
-      out: None: arrays are immutable, so that nothing is written into one.
-
-    Returns:
-      An array of booleans of the same shape.
-
-    Raises:
-      ValueError: ``x`` is complex.
-      TypeError: it is no array or number.
-      NotImplementedError: ``out`` is given.
-
-    See also: ``isposinf``, ``isinf``, ``isfinite``.
-
-    >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
-    Array([False,  True], dtype=bool)
-    """
-    check_out("isneginf", out)
-    return _is_infinity("isneginf", x, -np.inf)
-
-
-def iscomplex(x: ArrayLike) -> Array:
-    """Whether each element has an imaginary part.
-
-    >>> jnp.iscomplex(jnp.array([1j, 2]))
-    Array([ True, False], dtype=bool)
-    """
-    part = imag(x)
-    return bind(ne_p, part, constant(0, part.dtype, part.weak_type and not part.ndim))
-
-
-def isreal(x: ArrayLike) -> Array:
-    """Whether each element has no imaginary part.
-
-    >>> jnp.isreal(jnp.array([1j, 2]))
-    Array([False,  True], dtype=bool)
-    """
-    return logical_not(iscomplex(x))
-
-
-def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype is complex.
-
-    Args:
-      x: an array or scalar, or anything with a dtype.
-
-    Returns:
-      A Python boolean, also while tracing; imaginary parts of 0 count as well.
-
-    See also: ``isrealobj``, ``iscomplex``, ``issubdtype``.
-
-    >>> jnp.iscomplexobj(jnp.array([1j, 2])), jnp.iscomplexobj(2.0)
-    (True, False)
-    """
-    if x is None:
-        return False
-    if hasattr(x, "__jax_array__") and not isinstance(x, Array):
-        x = x.__jax_array__()
-    dtype = getattr(x, "dtype", None)
-    if dtype is None:
-        return isinstance(x, complex) or (
-            isinstance(x, (list, tuple)) and any(map(iscomplexobj, x)))
-    return dtypes.is_complex(dtype)
-
-
-def isrealobj(x: Any) -> bool:
-    """Whether the dtype is not complex.
-
-    >>> jnp.isrealobj(jnp.array([1j, 2])), jnp.isrealobj(2.0)
-    (False, True)
-    """
-    return not iscomplexobj(x)
-
-
-def logical_not(x: ArrayLike, /) -> Array:
-    """Whether each element is zero.
-
-    Args:
-      x: an array or scalar; of numbers all but 0 count as true.
-
-    Returns:
-      An array of booleans of the same shape.
-
-    Raises:
-      TypeError: an argument is not an array or a number, such as a list.
-
-    See also: ``logical_and``, ``logical_or``, ``logical_xor``, ``invert``.
-
-    >>> jnp.logical_not(jnp.array([0, 1, 2]))
-    Array([ True, False, False], dtype=bool)
-    """
-    return bitwise_not(as_bool(operand("logical_not", x)))
-
-
-def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
-               neginf: Any = None) -> Array:
-    """Replaces NaN and infinities, by default with zero and the extreme finite numbers.
-
-    Args:
-      x: an array; integers are returned as they are.
-      copy: accepted; the result is always a new array.
-      nan: what NaN becomes.
-      posinf, neginf: what the infinities become; None: the greatest and the least finite number.
-
-    Returns:
-      An array of the same shape and dtype; both parts of complex numbers are replaced.
-
-    Raises:
-      TypeError: an argument is not an array or a number, such as a list.
-
-    See also: ``isnan``, ``isfinite``, ``where``, ``nansum``.
-
-    >>> jnp.nan_to_num(jnp.array([jnp.nan, jnp.inf, 1.]), posinf=9.)
-    Array([0., 9., 1.], dtype=float32)
-    """
-    x = operand("nan_to_num", x)
-    if is_exact(x):
-        return apart(x)
-    if dtypes.is_complex(x.dtype):
-        return complex_of(nan_to_num(real(x), copy, nan, posinf, neginf),
-                          nan_to_num(imag(x), copy, nan, posinf, neginf))
-    info = dtypes.finfo(x.dtype)
-    return _nan_to_num(x, *(cast(value, x.dtype) for value in (
-        nan, info.max if posinf is None else posinf, info.min if neginf is None else neginf)))
-
-
-@whole("nan_to_num", rules.nan_to_num)
-def _nan_to_num(x: Array, nan: Any, above: Any, below: Any) -> Array:
-    x = where(isnan(x), nan, x)
-    x = where(x == np.inf, above, x)
-    return where(x == -np.inf, below, x)

@@ -20,12 +20,13 @@ from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.fft import FftType
 from maxjax.lax import _fft as lax_fft
+from maxjax.numpy import _complex as complex_parts
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _padding as padding
+from maxjax.numpy import _placement as placement
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
-from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._promotion import as_array, canonical_axis, inexact_dtype
 
 __all__ = [
@@ -217,7 +218,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     >>> jnp.fft.hfft(jnp.array([2., 1 + 1j, 0.]))
     Array([4., 4., 0., 0.], dtype=float32)
     """
-    mirrored = ufuncs.conj(a)
+    mirrored = complex_parts.conj(a)
     _check_axis("hfft", axis)
     size = (mirrored.shape[axis] - 1) * 2 if n is None else n
     return _one_axis("hfft", FftType.IRFFT, mirrored, n, axis, norm) * size
@@ -233,7 +234,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     x = creation.asarray(a)
     _check_axis("ihfft", axis)
     size = x.shape[axis] if n is None else n
-    return ufuncs.conj(_one_axis("ihfft", FftType.RFFT, x, n, axis, norm)) * (1 / size)
+    return complex_parts.conj(_one_axis("ihfft", FftType.RFFT, x, n, axis, norm)) * (1 / size)
 
 
 def fft2(a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1),
@@ -363,8 +364,8 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     steps = ranges.arange(n, dtype=real)
     steps = (steps + n // 2) % n - n // 2
     result = steps / creation.array(_period(d, n), dtype=real)
-    creation.check_device(d, result, device)
-    return creation.on_device(result.astype(wanted), device)
+    placement.check_device(d, result, device)
+    return placement.on_device(result.astype(wanted), device)
 
 
 def _period(d: Any, n: int) -> Any:
@@ -382,8 +383,8 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
     wanted = dtypes.canonical(dtypes.as_dtype(float if dtype is None else dtype))
     steps = ranges.arange(0, n // 2 + 1, dtype=wanted)
     result = steps / creation.array(_period(d, n), dtype=wanted)
-    creation.check_device(d, result, device)
-    return creation.on_device(result, device)
+    placement.check_device(d, result, device)
+    return placement.on_device(result, device)
 
 
 # --- shifts ---------------------------------------------------------------------------------------

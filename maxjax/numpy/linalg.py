@@ -17,29 +17,18 @@ from maxjax._base.lazy import opt_einsum
 from maxjax._higher_order.function_stages import add_stages
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike, DTypeLike
+from maxjax.numpy import _complex as complex_parts
 from maxjax.numpy import _contraction as contraction
+from maxjax.numpy import _einsum
 from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
+from maxjax.numpy import _special_values as special_values
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._decompositions import (
-    cholesky,
-    det,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    inv,
-    lstsq,
-    matrix_rank,
-    pinv,
-    qr,
-    slogdet,
-    solve,
-    svd,
-    svdvals,
-)
+from maxjax.numpy._decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from maxjax.numpy._determinants import det, slogdet
+from maxjax.numpy._linear_systems import inv, lstsq, matrix_rank, pinv, solve
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,
@@ -102,7 +91,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 def _squares(x: Array) -> Array:
     if dtypes.is_complex(x.dtype):
-        return ufuncs.real(x * ufuncs.conj(x))
+        return complex_parts.real(x * complex_parts.conj(x))
     return x * x
 
 
@@ -322,7 +311,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
         terms[-1] = terms[-1][0]
     text = ",".join(terms)
     path, _ = opt_einsum.contract_path(text, *[x.shape for x in values], shapes=True)
-    return contraction.einsum(text, *values, optimize=list(path), precision=precision)
+    return _einsum.einsum(text, *values, optimize=list(path), precision=precision)
 
 
 def cond(x: Any, p: Any = None) -> Array:
@@ -352,7 +341,7 @@ def cond(x: Any, p: Any = None) -> Array:
             raise ValueError("jnp.linalg.cond: for p not None or 2, matrix must be square")
         result = norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
     # Infinite for a singular matrix, unless it contains NaN.
-    unknown = ufuncs.isnan(result) & ~reductions.any(ufuncs.isnan(x), (-2, -1))
+    unknown = special_values.isnan(result) & ~reductions.any(special_values.isnan(x), (-2, -1))
     return where(unknown, np.inf, result)
 
 

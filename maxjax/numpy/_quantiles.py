@@ -1,55 +1,43 @@
-"""Order statistics, histograms, covariance."""
+"""Order statistics: quantiles, percentiles, medians."""
 
 from __future__ import annotations
 
-import builtins
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes, meshes
+from maxjax._base import dtypes
 from maxjax._base.errors import ShardingTypeError
-from maxjax._base.specs import spec_axes
 from maxjax._higher_order.constraints import with_out_sharding
-from maxjax._ir.dimensions import is_dimension, size_index
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
-from maxjax._ir.typing import ArrayLike, DTypeLike
+from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import broadcasting, layout
 from maxjax._primitives import creation as primitives
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._over_mesh import explicit_mesh, partitions
-from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _indexing as indexing
-from maxjax.numpy import _joining as joining
-from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
-from maxjax.numpy._contraction import dot
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axes,
-    cast,
     check_arraylike,
-    concrete,
     constant,
-    inexact_dtype,
     promote_inexact,
     promote_shapes,
     type_of,
 )
+from maxjax.numpy._special_values import isnan
 from maxjax.numpy._where import where
 
-__all__ = [
-    "bincount", "corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges",
-    "histogramdd", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile",
-]
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
 _QUANTILE_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -254,7 +242,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
         result = primitives.full((*fraction.shape, *rest), 0, x.dtype)
         return _finished(result, fraction, shape, axes, keepdims, x.dtype)
     last = len(rest)
-    missing = ufuncs.isnan(x)
+    missing = isnan(x)
     compute = x.dtype
     if weights is not None:
         weights = _weights_of_lines(name, weights, shape, axis, axes, lines)
@@ -376,322 +364,3 @@ def _at_positions(x: Array, index: Array, each_line: bool, q_rank: int) -> Array
         return shapes.squeeze(line, last)
     lines = indexing.take_along_axis(x, shapes.moveaxis(index, 0, -1), last)
     return shapes.moveaxis(lines, last, 0)
-
-
-# --- histograms -----------------------------------------------------------------------------------
-
-def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *,
-             length: int | None = None, out_sharding: Any = None) -> Array:
-    """The count of each non-negative integer in ``x`` (or the sum of its weights).
-
-    Args:
-      x: integers ``(n,)``; negative ones count as 0, where NumPy raises.
-      weights: what each counts, ``(n,)``; None: 1.
-      minlength: the least size of the result.
-      length: the size of the result, required if ``x`` is traced.
-      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
-
-    Returns:
-      An array ``(length,)``, by default of the greatest element plus one; integers, or the dtype of
-      the weights. With ``length`` greater elements are dropped.
-
-    Raises:
-      TypeError: ``x`` is not of integers.
-      ValueError: ``x`` is not of one dimension.
-      ConcretizationTypeError: ``x`` is traced and there is no ``length``.
-
-    See also: ``histogram``, ``unique``, ``digitize``, ``jax.ops.segment_sum``.
-
-    >>> jnp.bincount(jnp.array([0, 2, 2, 3])), jnp.bincount(jnp.array([0, 2, 2, 3]), length=3)
-    (Array([1, 0, 2, 1], dtype=int32), Array([1, 0, 2], dtype=int32))
-    """
-    if out_sharding is not None:
-        spec = getattr(out_sharding, "spec", out_sharding)
-        axes = getattr(out_sharding, "mesh", meshes.get_abstract_mesh()).axis_names
-        if any(spec_axes(spec)) or spec.unreduced not in (frozenset(), frozenset(axes)):
-            raise ShardingTypeError(
-                "out_sharding passed to `jnp.bincount` can only be fully replicated or fully "
-                f"unreduced along all mesh axes, got {out_sharding}")
-        return with_out_sharding(bincount, out_sharding, x, weights, minlength, length=length)
-    check_arraylike("bincount", x)
-    x = as_array(x)
-    if not (dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_):
-        raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
-    if x.ndim != 1:
-        raise ValueError("only 1-dimensional input supported.")
-    minimum = operator.index(minlength)
-    if length is None:
-        message = ("The error occurred because of argument 'x' of jnp.bincount. To avoid this "
-                   "error, pass a static `length` argument.")
-        host = concrete(x, message)
-        length = max(minimum, int(host.max()) + 1 if host.size else 0)
-    else:
-        length = size_index(length)
-    index = ufuncs._maximum(x, 0) if x.dtype != dtypes.bool_ else x.astype(dtypes.int32)
-    if weights is None:
-        counted = constant(1, dtypes.canonical(dtypes.int64))
-    else:
-        counted = as_array(weights, "bincount")
-        if counted.shape != x.shape:
-            raise ValueError("shape of weights must match shape of x.")
-    zeros = primitives.full((length,), 0, counted.dtype)
-    return as_array(zeros).at[index].add(counted, mode="drop")
-
-
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
-    """The edges of the bins of a histogram.
-
-    >>> jnp.histogram_bin_edges(jnp.array([0., 1., 4.]), bins=2)
-    Array([0., 2., 4.], dtype=float32)
-    """
-    check_arraylike("histogram_bin_edges", a)
-    if isinstance(bins, str):
-        raise NotImplementedError("string values for `bins` not implemented.")
-    x = as_array(promote_inexact("histogram_bin_edges", a)[0])
-    dtype = x.dtype
-    if not isinstance(bins, (Array, np.ndarray, list, tuple)) or np.ndim(bins) == 0:
-        count = operator.index(concrete(bins, "bins argument of histogram_bin_edges"))
-        if range is None:
-            low, high = ((reductions.min(x), reductions.max(x)) if x.size else
-                         (as_array(cast(0, dtype)), as_array(cast(1, dtype))))
-        else:
-            low, high = (as_array(cast(v, dtype)) for v in range)
-        flat = low == high
-        low, high = where(flat, low - 0.5, low), where(flat, high + 0.5, high)
-        return ranges.linspace(low, high, count + 1, dtype=dtype)
-    return convert_element_type(creation.asarray(bins), dtype)
-
-
-def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None,
-              density: bool | None = None, out_sharding: Any = None) -> tuple[Array, Array]:
-    """(the number of elements in each bin, the edges of the bins)
-
-    Args:
-      a: an array, of any shape.
-      bins: the number of bins of equal width, or their edges, ascending.
-      range: the pair of the first and the last edge; None: the least and the greatest element.
-      weights: what each element counts, in the shape of ``a``.
-      density: divide by the widths and the sum, so that the integral is 1.
-      out_sharding: how the numbers are to lie.
-
-    Returns:
-      A pair of arrays ``(n,)``, of floats, and ``(n + 1,)``. Elements outside count nowhere; the
-      last bin has both its edges.
-
-    See also: ``histogram_bin_edges``, ``histogram2d``, ``bincount``, ``searchsorted``.
-
-    >>> jnp.histogram(jnp.array([0., 1., 1.5, 4.]), bins=2)
-    (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
-    """
-    if out_sharding is not None:
-        counts, edges = histogram(a, bins, range, weights, density)
-        return with_out_sharding(as_array, out_sharding, counts), edges
-    if weights is None:
-        check_arraylike("histogram", a)
-        x = as_array(promote_inexact("histogram", a)[0])
-        counted = creation.ones_like(x)
-    else:
-        check_arraylike("histogram", a, weights)
-        x, counted = (as_array(v) for v in promote_inexact("histogram", a, weights))
-        if x.shape != counted.shape:
-            raise ValueError("weights should have the same shape as a.")
-    edges = histogram_bin_edges(x, bins, range, weights)
-    place = shapes.ravel(sorting.searchsorted(edges, x, side="right"))
-    x, counted = shapes.ravel(x), shapes.ravel(counted)
-    place = where(x == edges[-1], edges.shape[0] - 1, place)
-    counts = bincount(place, counted, length=edges.shape[0])[1:]
-    if density:
-        widths = edges[1:] - edges[:-1]
-        counts = counts / widths / reductions.sum(counts)
-    return counts, edges
-
-
-def histogram2d(x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None,
-                weights: ArrayLike | None = None,
-                density: bool | None = None) -> tuple[Array, Array, Array]:
-    """A histogram over two coordinates: (counts, edges of x, edges of y).
-
-    >>> counts, x_edges, y_edges = jnp.histogram2d(jnp.array([0., 1., 1.]), jnp.array([0.,
-    ...     0., 1.]), bins=2)
-    >>> counts
-    Array([[1, 0],
-           [1, 1]], dtype=int32)
-    """
-    check_arraylike("histogram2d", x, y)
-    if not isinstance(bins, (int, np.integer)) and len(bins) not in (1, 2):
-        edges = creation.asarray(bins)
-        bins = [edges, edges]
-    sample = joining.concatenate([shapes.reshape(v, (1, -1)) for v in (x, y)], 0).T
-    counts, (x_edges, y_edges) = histogramdd(sample, bins, range, weights, density)
-    return counts, x_edges, y_edges
-
-
-def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
-                weights: ArrayLike | None = None,
-                density: bool | None = None) -> tuple[Array, list[Array]]:
-    """A histogram over several coordinates: (counts, the edges for each coordinate).
-
-    >>> counts, edges = jnp.histogramdd(jnp.array([[0., 0.], [1., 0.], [1., 1.]]), bins=2)
-    >>> counts
-    Array([[1, 0],
-           [1, 1]], dtype=int32)
-    """
-    check_arraylike("histogramdd", sample)
-    x = as_array(promote_inexact("histogramdd", sample)[0])
-    count, rank = x.shape
-    if isinstance(bins, (int, np.integer)):
-        bins = [bins] * rank
-    if len(bins) != rank:
-        raise ValueError("should be a bin for each dimension.")
-    if range is not None and len(range) != rank:
-        raise ValueError("`range` should have length equal to the number of sample dimensions.")
-    edges, flat = [], as_array(primitives.full((count,), 0, dtypes.int32))
-    sizes = []
-    for d, bin_ in enumerate(bins):
-        line = x[:, d]
-        edge = histogram_bin_edges(line, bin_, None if range is None else range[d])
-        place = sorting.searchsorted(edge, line, side="right")
-        place = where(line == edge[-1], place - 1, place)
-        edges.append(edge)
-        sizes.append(edge.shape[0] + 1)
-        flat = flat * sizes[-1] + convert_element_type(place, dtypes.int32)
-    counted = None if weights is None else shapes.ravel(weights)
-    counts = shapes.reshape(bincount(flat, counted, length=math.prod(sizes)), tuple(sizes))
-    counts = counts[(slice(1, -1),) * rank]
-    if density:
-        total = reductions.sum(counts)
-        # A sum of integers is wider than they are.
-        real = inexact_dtype(dtypes.common(counts.dtype, total.dtype))
-        counts = convert_element_type(counts, real) / convert_element_type(total, real)
-        for axis, edge in enumerate(edges):
-            widths = edge[1:] - edge[:-1]
-            counts = counts / shapes.reshape(
-                widths, tuple(-1 if i == axis else 1 for i in builtins.range(rank)))
-    return counts, edges
-
-
-# --- covariance -----------------------------------------------------------------------------------
-
-def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
-        ddof: int | None = None, fweights: Any = None, aweights: Any = None,
-        dtype: DTypeLike | None = None) -> Array:
-    """The covariance matrix of variables in rows (columns with ``rowvar=False``).
-
-    Args:
-      m: a matrix of observations, or a vector of one variable's.
-      y: further variables, in the same form.
-      rowvar: whether variables are rows; otherwise columns.
-      bias: divide by the number of observations N rather than N - 1.
-      ddof: N - ddof is the divisor, whatever ``bias`` says.
-      fweights: how often each observation counts, integers ``(N,)``.
-      aweights: its importance, ``(N,)``.
-      dtype: in which to compute; None: the promoted float dtype.
-
-    Returns:
-      A symmetric matrix with a row for each variable; a scalar for one.
-
-    Raises:
-      ValueError: there are more than two dimensions.
-      TypeError: ``fweights`` are no integers.
-
-    See also: ``corrcoef``, ``var``, ``linalg.eigh``.
-
-    >>> jnp.cov(jnp.array([[1., 2., 3.], [3., 2., 1.]]))
-    Array([[ 1., -1.],
-           [-1.,  1.]], dtype=float32)
-    """
-    return _cov("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
-
-
-def _cov(name: str, m: Any, y: Any, rowvar: bool, bias: bool, ddof: int | None, fweights: Any,
-         aweights: Any, dtype: Any) -> Array:
-    values = [m] if y is None else [m, y]
-    check_arraylike(name, *values)
-    arrays = [as_array(v) for v in promote_inexact(name, *values)]
-    if dtype is not None:
-        if not dtypes.is_inexact(dtypes.as_dtype(dtype)):
-            raise ValueError(f"{name}: dtype must be a subclass of float or complex; got {dtype=}")
-        arrays = [v.astype(dtype) for v in arrays]
-    if any(v.ndim > 2 for v in arrays):
-        raise ValueError("m has more than 2 dimensions")
-    rows: list[Array] = []
-    for v, given in zip(arrays, values, strict=True):
-        v = joining.atleast_2d(v)
-        # A single row of y, but not of m, is one variable even if variables are columns.
-        turned = not rowvar and (np.ndim(given) != 1 if not rows else v.shape[0] != 1)
-        rows.append(v.T if turned else v)
-    if not rows[0].shape[0]:
-        return creation.full((0, 0), 0, rows[0].dtype)
-    x = rows[0] if len(rows) == 1 else joining.concatenate(rows, 0)
-    if not x.shape[1]:
-        count = x.shape[0]
-        return creation.full(() if count == 1 else (count, count), np.nan, x.dtype)
-    if ddof is None:
-        ddof = 0 if bias else 1
-    weights = None
-    if fweights is not None:
-        check_arraylike("cov", fweights)
-        weights = as_array(fweights)
-        _check_weights("fweights", weights, x)
-        if not dtypes.is_integer(weights.dtype):
-            raise TypeError("fweights must be integer.")
-        weights = ufuncs.abs(weights)
-    if aweights is not None:
-        check_arraylike("cov", aweights)
-        reliability = ufuncs.abs(as_array(aweights))
-        _check_weights("aweights", reliability, x)
-        weights = reliability if weights is None else weights * reliability
-    if weights is None:
-        center = reductions.mean(x, axis=1, keepdims=True)
-        norm: Any = x.shape[1] - ddof
-    else:
-        total = reductions.sum(weights)
-        center = shapes.expand_dims(reductions.average(
-            x, axis=1, weights=shapes.broadcast_to(weights, x.shape)), 1)
-        if ddof == 0:
-            norm = total
-        elif aweights is None:
-            norm = total - ddof
-        else:
-            norm = total - ddof * reductions.sum(weights * as_array(aweights)) / total
-    x = x - center
-    right = x if weights is None else x * weights[None]
-    return shapes.squeeze(dot(x, ufuncs.conj(right.T)) / norm)
-
-
-def _check_weights(name: str, weights: Array, x: Array) -> None:
-    if weights.ndim > 1:
-        raise RuntimeError(f"cannot handle multidimensional {name}")
-    if weights.shape[0] != x.shape[1]:
-        raise RuntimeError(f"incompatible numbers of samples and {name}")
-
-
-def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
-             dtype: DTypeLike | None = None) -> Array:
-    """The correlation coefficients of variables in rows (columns with ``rowvar=False``).
-
-    Args:
-      x: a matrix of observations, or a vector of one variable's.
-      y: further variables, in the same form.
-      rowvar: whether variables are rows; otherwise columns.
-      dtype: in which to compute; None: the promoted float dtype.
-
-    Returns:
-      A symmetric matrix with a row for each variable, and ones on its diagonal.
-
-    See also: ``cov``, ``correlate``, ``std``.
-
-    >>> jnp.corrcoef(jnp.array([[1., 2., 3.], [3., 2., 1.]])).round(3)
-    Array([[ 1., -1.],
-           [-1.,  1.]], dtype=float32)
-    """
-    c = _cov("corrcoef", x, y, rowvar, False, None, None, None, dtype)
-    if c.ndim == 0:
-        return c / c
-    deviation = ufuncs.sqrt(ufuncs.real(c.diagonal()))
-    deviation = deviation.astype(c.dtype)
-    c = c / shapes.expand_dims(deviation, 1) / shapes.expand_dims(deviation, 0)
-    if dtypes.is_complex(c.dtype):
-        real, imag = (rounding.clip(part, -1, 1) for part in (ufuncs.real(c), ufuncs.imag(c)))
-        return ufuncs.complex_of(real, imag)
-    return rounding.clip(c, -1, 1)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from maxjax._base import pytree
+from maxjax._base.canonical_specs import canonical
 from maxjax._base.partial import Partial as Partial
 from maxjax._base.pytree import DictKey as DictKey
 from maxjax._base.pytree import FlattenedIndexKey as FlattenedIndexKey
@@ -60,7 +61,7 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
     ([2, 1], PyTreeDef({'a': (*, None), 'b': *}))
     """
     leaves, spec = pytree.flatten(tree, is_leaf)
-    pytree.canonical(spec)
+    canonical(spec)
     return leaves, PyTreeDef(spec)
 
 

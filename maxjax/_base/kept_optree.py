@@ -49,4 +49,7 @@ else:
     with _late_exit_functions():
         import optree
 
-__all__ = ["optree"]
+__all__ = ["NAMESPACE", "optree"]
+
+# Of the registry that has the nodes of maxjax.
+NAMESPACE = "maxjax"

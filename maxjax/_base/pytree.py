@@ -12,16 +12,15 @@ import dataclasses
 import difflib
 import functools
 import textwrap
-import types
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from maxjax._base.kept_optree import optree
+from maxjax._base.canonical_specs import canonical, check_keys
+from maxjax._base.kept_optree import NAMESPACE, optree
 
-NAMESPACE = "maxjax"
 PyTreeSpec = optree.PyTreeSpec
 T = TypeVar("T")
 # Nested containers with leaves of any type: no annotation says more.
@@ -113,137 +112,6 @@ def numbered(spec: PyTreeSpec) -> Any:
 def _without_classes(node: PyTreeSpec) -> PyTreeSpec:
     if node.type in registered:
         return optree.treespec_tuple(node.children(), namespace=NAMESPACE)
-    return node
-
-
-# What stands for the specs equal to one: a canonical one; True where each is canonical itself;
-# False where each needs its own, as equal metadata can differ (1 and True), and a tree keeps its.
-_canonical: dict[PyTreeSpec, PyTreeSpec | bool] = {}
-_CANONICAL_LIMIT = 4096
-# The types whose equal values are interchangeable.
-_ALIKE = (str, bytes, type(None), type, types.FunctionType)
-
-
-def canonical(spec: PyTreeSpec) -> PyTreeSpec:
-    """An equal spec that rebuilds dictionaries with their keys in order, as JAX does.
-
-    optree would restore the order in which the keys were inserted.
-
-    Raises:
-      ValueError, TypeError: keys of a dictionary that cannot be ordered.
-    """
-    try:
-        known = _canonical.get(spec)
-    except Exception:      # metadata of a node that cannot be hashed or compared
-        return spec.transform(_sort_keys, None)
-    if known is None:
-        if len(_canonical) >= _CANONICAL_LIMIT:
-            _canonical.clear()
-        known = _canonical[spec] = _canonical_for_equal_ones(spec)
-    if isinstance(known, bool):
-        return spec if known else _with_sorted_keys(spec)
-    return known
-
-
-def _canonical_for_equal_ones(spec: PyTreeSpec) -> PyTreeSpec | bool:
-    has_dictionary, alike = False, True
-
-    def note(kind: type, metadata: object, children: Sequence[object]) -> None:
-        nonlocal has_dictionary, alike
-        has_dictionary = has_dictionary or kind is dict or kind is collections.defaultdict
-        alike = alike and _is_alike(metadata)
-
-    spec.walk(range(spec.num_leaves), note)
-    if not has_dictionary:
-        return True
-    found = spec.transform(_sort_keys, None)
-    return found if alike else False
-
-
-def _with_sorted_keys(spec: PyTreeSpec) -> PyTreeSpec:
-    """The spec with its own metadata; its keys are known to have an order."""
-    return _restated(spec) if _can_restate() else spec.transform(_sort_keys, None)
-
-
-def _restated(spec: PyTreeSpec) -> PyTreeSpec:
-    """By what the spec pickles: the order of insertion is a node's last part, if it has one."""
-    state: Any = spec.__getstate__()
-    nodes, *rest = state
-    made: Any = PyTreeSpec.__new__(PyTreeSpec)
-    made.__setstate__((tuple(
-        node if node[-1] is None else (*node[:-1], sorted(node[-1])) for node in nodes), *rest))
-    return made
-
-
-@functools.cache
-def _can_restate() -> bool:
-    """Whether this optree's pickles are as expected; they are not documented."""
-    tree: Any = {"b": 1, "a": [collections.defaultdict(list, {3: 4, 2: 5}), (6, None)]}
-    found, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
-    try:
-        made = _restated(spec)
-        return made == spec and str(made.unflatten(found)) == str(
-            spec.transform(_sort_keys, None).unflatten(found))
-    except Exception:      # whatever another layout makes of it
-        return False
-
-
-def _is_alike(metadata: Any) -> bool:
-    if type(metadata) in (tuple, list):
-        return all(_is_alike(part) for part in metadata)
-    return type(metadata) in _ALIKE
-
-
-def check_keys(dictionary: type, keys: Iterable[Any]) -> None:
-    """Raises where keys have no order: optree would take an order of its own."""
-    try:
-        sorted(keys)
-    except Exception as error:      # whatever the user's class raises
-        if dictionary is not dict:
-            raise
-        raise ValueError(
-            "Comparator raised exception while sorting pytree dictionary keys.") from error
-
-
-def check_comparable(spec: PyTreeSpec, others: Iterable[PyTreeSpec], cause: Exception) -> None:
-    """Raises ValueError where metadata of the nodes cannot be compared with one of ``others``'."""
-    for other in others:
-        try:
-            _ = spec == other
-        except Exception:      # whatever the user's class raises
-            raise ValueError(
-                "Exception raised while checking equality of metadata fields of pytree node of "
-                f"type {_incomparable(spec, other)}. Make sure that metadata fields are hashable "
-                "and have simple equality semantics. (Note: arrays cannot be passed as metadata "
-                "fields!)") from cause
-
-
-def _incomparable(spec: PyTreeSpec, other: PyTreeSpec) -> Any:
-    """The type of the first node whose metadata cannot be compared."""
-    for mine, its in zip(spec.children(), other.children(), strict=False):
-        try:
-            _ = mine == its
-        except Exception:
-            return _incomparable(mine, its)
-    return spec.type
-
-
-def _sort_keys(node: PyTreeSpec) -> PyTreeSpec:
-    if node.type is dict or node.type is collections.defaultdict:
-        check_keys(node.type, node.entries())
-    if node.type is dict:
-        return optree.treespec_dict(
-            dict(zip(node.entries(), node.children(), strict=True)), namespace=NAMESPACE)
-    if node.type is collections.defaultdict:
-        factories: list[Any] = []
-
-        def note(kind: type, data: Any, children: Sequence[object]) -> None:
-            factories.append(data[0])
-
-        node.walk(range(node.num_leaves), note)
-        return optree.treespec_defaultdict(
-            factories[0], dict(zip(node.entries(), node.children(), strict=True)),
-            namespace=NAMESPACE)
     return node
 
 
@@ -443,6 +311,7 @@ def is_namedtuple(kind: type) -> bool:
 # The paths of the leaves of structures met before; None where a class of the user's names its keys
 # anew each time.
 _known_paths: dict[PyTreeSpec, list[tuple[Any, ...]] | None] = {}
+_MOST_PATHS = 4096
 
 
 def flatten_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = None,
@@ -459,7 +328,7 @@ def flatten_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = None,
     except Exception:      # a new structure, or metadata that cannot be hashed or compared
         known, _, lasting = _visit(tree, stop)
         with contextlib.suppress(Exception):
-            if len(_known_paths) >= _CANONICAL_LIMIT:
+            if len(_known_paths) >= _MOST_PATHS:
                 _known_paths.clear()
             _known_paths[spec] = known if lasting else None
         return list(known), found, spec
@@ -626,46 +495,6 @@ def _difference_here(prefix: PyTree, full: PyTree, name: str, path: KeyPath,
                 "so the diff in the metadata at these pytree nodes is\n"
                 f"{textwrap.indent(difference, '    ')}")
     return None
-
-
-def structure_differences(left: PyTree, right: PyTree, leaf: str = "", path: KeyPath = ()
-                          ) -> Iterator[tuple[Any, ...]]:
-    """Where two pytrees differ: path, what either has there, and in what they differ.
-
-    Args:
-      leaf: what leaves are called; by their types, if empty.
-    """
-    def described(node: PyTree, level: object) -> str:
-        return f"a {leaf}" if leaf and level is None else f"a {type(node)}"
-
-    mine, other = one_level(left), one_level(right)
-    if mine is None and other is None:
-        return
-    if type(left) is not type(right):
-        yield path, described(left, mine), described(right, other), "their Python types differ"
-        return
-    assert mine is not None and other is not None
-    counts = len(mine.children), len(other.children)
-    if type(left) in (tuple, list) and counts[0] != counts[1]:
-        kind = type(left).__name__
-        yield (path, f"a {kind} of length {counts[0]}", f"a {kind} of length {counts[1]}",
-               "the lengths do not match")
-        return
-    if counts[0] != counts[1]:
-        keys = {str(key) for key in mine.keys} ^ {str(key) for key in other.keys}
-        if isinstance(left, dict):
-            keys = set(left) ^ set(right)
-        texts = [f"a {type(left)} with {count} child{'' if count == 1 else 'ren'}"
-                 for count in counts]
-        yield (path, *texts, "the numbers of children do not match, with the symmetric difference "
-               f"of key sets: {keys}")
-        return
-    if mine.metadata != other.metadata:
-        texts = [f"a {type(left)} with pytree metadata {node.metadata}" for node in (mine, other)]
-        yield path, *texts, "the pytree node metadata does not match"
-        return
-    for key, child, other_child in zip(mine.keys, mine.children, other.children, strict=True):
-        yield from structure_differences(child, other_child, leaf, (*path, key))
 
 
 def _equal(left: object, right: object) -> bool:

@@ -7,9 +7,9 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from maxjax._base import pytree
-from maxjax._base.kept_optree import optree
-from maxjax._base.pytree import NAMESPACE, PyTree, PyTreeSpec
+from maxjax._base import pytree, tree_equality
+from maxjax._base.kept_optree import NAMESPACE, optree
+from maxjax._base.pytree import PyTree, PyTreeSpec
 
 # What optree says of a tree that does not have a structure, and what JAX says.
 _MISMATCHES = tuple((re.compile(pattern, re.DOTALL), words) for pattern, words in (
@@ -128,7 +128,7 @@ class PyTreeDef:
         try:
             return bool(self.spec == other.spec)
         except Exception as error:      # whatever comparing the metadata of the user's nodes raises
-            pytree.check_comparable(self.spec, [other.spec], error)
+            tree_equality.check_comparable(self.spec, [other.spec], error)
             raise
 
     def __hash__(self) -> int:

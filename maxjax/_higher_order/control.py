@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import config, dtypes, pytree, signatures
+from maxjax._base import config, dtypes, pytree, signatures, tree_equality
+from maxjax._base.canonical_specs import canonical
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.pytree import KeyPath, PyTree, PyTreeSpec
 from maxjax._base.source import function_location
@@ -116,7 +117,7 @@ def _trace(function: Callable[..., PyTree], kind: str, tree: PyTreeSpec,
     open_jaxpr = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns,
                        jaxpr.debug_info)
     return Traced(ClosedJaxpr(open_jaxpr, (), closed.refs), closed.consts,
-                  pytree.canonical(out_tree))
+                  canonical(out_tree))
 
 
 def parameter_paths(function: Callable[..., PyTree], tree: PyTreeSpec) -> list[str]:
@@ -182,7 +183,7 @@ def check_carry(what: str, name: str, in_tree: PyTreeSpec, in_avals: Sequence[Sh
         return f"the input carry {'component ' if place else ''}{name}{place}"
 
     if in_tree != out_tree:
-        differences = list(pytree.structure_differences(
+        differences = list(tree_equality.structure_differences(
             pytree.unflatten(in_tree, in_avals), pytree.unflatten(out_tree, out_avals)))
         lines = [
             f"{component(path)} is {mine} but the corresponding component of the carry output is "
@@ -239,7 +240,7 @@ def check_branches(what: str, first: tuple[str, Callable[..., PyTree], Traced],
     result = pytree.unflatten(mine.tree, mine.closed.out_avals)
     if mine.tree != other.tree:
         lines = []
-        for path, left, right, why in pytree.structure_differences(
+        for path, left, right, why in tree_equality.structure_differences(
                 result, pytree.unflatten(other.tree, other.closed.out_avals), "pytree leaf"):
             place = f" at path {pytree.path_string(path)}" if path else ""
             lines.append(f"{name} output{place} is {left} but {other_name} output{place} is "

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from maxjax._base import config, pytree
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._higher_order.static_arguments import Static
-from maxjax._ir.dimensions import LEAST, Guard, Scope
+from maxjax._ir.dimensions import symbol_in
 from maxjax._ir.jaxpr import Family
+from maxjax._ir.size_scopes import LEAST, Guard, Scope
 from maxjax._ir.substitute import with_sizes
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives import dimension as dimension  # gives sizes as arrays
@@ -118,7 +119,7 @@ class DynamicDims:
             if variant.serves(open_sizes):
                 return make_entry(variant.at(open_sizes))
         with Scope(open_sizes) as scope:
-            symbols = {name: scope.symbol(name) for name in open_sizes}
+            symbols = {name: symbol_in(scope, name) for name in open_sizes}
             symbolic = tuple([
                 ShapedArray([symbols.get(size, size) for size in shape], dtype, weak)
                 for shape, dtype, weak in pattern])

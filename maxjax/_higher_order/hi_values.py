@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.canonical_specs import canonical
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.treedef import PyTreeDef
 from maxjax._higher_order.custom_primitive import Zero
@@ -208,7 +209,7 @@ def _stacked(structure: PyTreeSpec, length: int) -> PyTreeSpec:
         _check_tangents(aval, x.aval, length)
         return HiValue(aval, x.arrays, x.carrier)
 
-    return pytree.canonical(pytree.structure(pytree.map(whole, pair, is_leaf=is_value)))
+    return canonical(pytree.structure(pytree.map(whole, pair, is_leaf=is_value)))
 
 
 def _check_tangents(whole: HighType, one: HighType, length: int) -> None:

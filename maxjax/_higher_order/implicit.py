@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from maxjax._base import dtypes, pytree
+from maxjax._base.canonical_specs import canonical
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.tracebacks import boundary
 from maxjax._base.treedef import PyTreeDef
@@ -265,7 +266,7 @@ def custom_root(f: Callable[[PyTree], PyTree], initial_guess: PyTree,
     avals = [x.aval for x in guess]
     arguments = pytree.structure((initial_guess,))
     function = traced(f, "custom_root", arguments, avals)
-    _check_tree("f", function.tree, pytree.canonical(tree))
+    _check_tree("f", function.tree, canonical(tree))
     solver = traced(functools.partial(solve, f), "custom_root solve", arguments, avals)
     solved = solver.tree
     if has_aux:
@@ -274,7 +275,7 @@ def custom_root(f: Callable[[PyTree], PyTree], initial_guess: PyTree,
                 f"solve() produced a pytree with structure {PyTreeDef(solved)}, but a pytree tuple "
                 "with auxiliary output was expected because has_aux was set to True.")
         solved = solved.children()[0]
-    _check_tree("solve", pytree.canonical(solved), pytree.canonical(tree))
+    _check_tree("solve", canonical(solved), canonical(tree))
     count = len(guess)
 
     def linearize_and_solve(x: PyTree, y: PyTree) -> Any:
@@ -284,7 +285,7 @@ def custom_root(f: Callable[[PyTree], PyTree], initial_guess: PyTree,
     # Traced here, where the tracers that the functions close over are known: they are operands.
     linear_solver = traced(linearize_and_solve, "custom_root tangent_solve",
                            pytree.structure((initial_guess, initial_guess)), [*avals, *avals])
-    _check_tree("tangent_solve", linear_solver.tree, pytree.canonical(tree), "x")
+    _check_tree("tangent_solve", linear_solver.tree, canonical(tree), "x")
 
     @custom_jvp
     def _custom_root(consts: list[Value], solver_consts: list[Value],

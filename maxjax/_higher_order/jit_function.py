@@ -12,7 +12,8 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from maxjax._base import config, logs, monitoring, pytree, spans
+from maxjax._base import config, logs, monitoring, pytree, spans, tree_equality
+from maxjax._base.canonical_specs import canonical
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names, fun_name, positional_names, signature_of
 from maxjax._base.source import function_location
@@ -336,7 +337,7 @@ class PjitFunction:
         except Exception as error:      # whatever comparing the user's objects raises
             kept = list(self._entries.by_signature)
             check_comparable(key[2], [known[2] for known in kept])
-            pytree.check_comparable(key[0], [known[0] for known in kept], error)
+            tree_equality.check_comparable(key[0], [known[0] for known in kept], error)
             raise
 
     def _new_entry(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec,
@@ -416,7 +417,7 @@ class PjitFunction:
                            self.function_name, tuple(avals))
         if context.trace is installed.runtime:
             warn_of_constants(closed.consts)
-        return Trace(closed, pytree.canonical(out_tree), captured)
+        return Trace(closed, canonical(out_tree), captured)
 
     def _made_entry(self, trace: Trace, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec,
                     static: Static | None) -> Entry:

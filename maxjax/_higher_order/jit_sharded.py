@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxjax._base import config, pytree
+from maxjax._base.canonical_specs import canonical
 from maxjax._base.errors import DuplicateSpecError
 from maxjax._base.layouts import Format, Layout, check_layout
 from maxjax._base.meshes import around
@@ -284,7 +285,7 @@ def _constrained(value: Value, sharding: Sharding | None) -> Any:
 
 def _argument_shardings(given: PyTree, tree: PyTreeSpec, static: Static | None) -> list[Any]:
     if _is_leaf(given):
-        return [given] * pytree.canonical(tree).children()[0].num_leaves
+        return [given] * canonical(tree).children()[0].num_leaves
     args, _ = pytree.numbered(tree)
     start = ("pjit in_shardings specification must be a tree prefix of the positional arguments "
              "tuple. In particular, pjit in_shardings must either be a Sharding, a PartitionSpec, "

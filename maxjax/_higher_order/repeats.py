@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from maxjax._base import config, pytree
+from maxjax._base.canonical_specs import canonical
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._higher_order.static_arguments import Static
 from maxjax._ir.runtime import installed
@@ -154,7 +155,7 @@ def reader(tree: PyTreeSpec, static: Static | None) -> Read | None:
     if tree.num_leaves > _MOST_LEAVES:
         return None
     writer = _Writer()
-    args, kwargs = pytree.canonical(tree).children()
+    args, kwargs = canonical(tree).children()
     places = [] if static is None else [place for place, _, _ in static.values]
     count = args.num_children if static is None else static.num_positional
     named = [*kwargs.entries(), *(place for place in places if isinstance(place, str))]

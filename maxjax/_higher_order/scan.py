@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 from maxjax._base import config, pytree
+from maxjax._base.canonical_specs import canonical
 from maxjax._base.errors import ConcretizationTypeError
 from maxjax._base.fixpoint import rounds
 from maxjax._base.pytree import PyTree, PyTreeSpec
@@ -500,8 +501,8 @@ def scan_for(f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], init: PyTree,
         carry = promoted
         body, num_carry = trace()
         outs = body.closed.out_avals[:num_carry]
-    check_carry("scan body", name or first_parameter(f), pytree.canonical(tree),
-                [x.aval for x in carry], pytree.canonical(body.tree.children()[0]), outs)
+    check_carry("scan body", name or first_parameter(f), canonical(tree),
+                [x.aval for x in carry], canonical(body.tree.children()[0]), outs)
     closed, uses = body.closed, body.closed.refs
     only_read, written = ([uses[n] for n in part] for part in refs.split_uses(uses))
     if uses:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from maxjax._base import pytree
+from maxjax._base.canonical_specs import canonical
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import positional_names, signature_of
 
@@ -40,7 +41,7 @@ class Selection(NamedTuple):
     def leaves(self, tree: PyTreeSpec, static: Static | None) -> tuple[int, ...]:
         """The numbers of the selected leaves of ``tree``, that of the dynamic arguments."""
         # From the structure alone: classes of the user's may take nothing but arrays.
-        args, kwargs = pytree.canonical(tree).children()
+        args, kwargs = canonical(tree).children()
         positions = self.among(args.num_children if static is None else static.num_positional)
         selected = [*(position in positions for position in dynamic_positions(tree, static)),
                     *(name in self.names for name in kwargs.entries())]
@@ -115,7 +116,7 @@ def check_comparable(static: Static | None, others: Iterable[Static | None]) -> 
 def dynamic_positions(tree: PyTreeSpec, static: Static | None) -> list[int]:
     """The original positions of the positional arguments in ``tree``, of ``(args, kwargs)``."""
     if static is None:
-        return list(range(pytree.canonical(tree).children()[0].num_children))
+        return list(range(canonical(tree).children()[0].num_children))
     fixed = {position for position, _, _ in static.values}
     return [position for position in range(static.num_positional) if position not in fixed]
 

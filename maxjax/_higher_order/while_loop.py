@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes, pytree
+from maxjax._base.canonical_specs import canonical
 from maxjax._base.fixpoint import rounds
 from maxjax._base.pytree import PyTree
 from maxjax._base.signatures import first_parameter, parameter_names
@@ -296,7 +297,7 @@ def _while(cond_fun: Callable[[PyTree], PyTree], body_fun: Callable[[PyTree], Py
     if predicate.dtype != dtypes.bool_ or predicate.shape:
         raise TypeError("cond_fun must return a boolean scalar, but got output type(s) "
                         f"[{predicate!r}].")
-    check_carry("while_loop body", name or first_parameter(body_fun), pytree.canonical(tree),
+    check_carry("while_loop body", name or first_parameter(body_fun), canonical(tree),
                 [x.aval for x in carry], body.tree, body.closed.out_avals)
     results = _bind_with_constants(cond, body, carry)
     return pytree.unflatten(body.tree, all_as_given(results))

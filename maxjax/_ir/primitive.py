@@ -48,7 +48,6 @@ from maxjax._base import caches, threads
 from maxjax._base.blas import blas_threads
 from maxjax._base.errors import InternalError
 from maxjax._ir.costs import MOST, Cost
-from maxjax._ir.dimensions import state as dimensions
 from maxjax._ir.linearity import Linearity
 from maxjax._ir.rule_groups import (
     Communication,
@@ -62,6 +61,7 @@ from maxjax._ir.rule_groups import (
     Sharded,
     Values,
 )
+from maxjax._ir.size_scopes import state as dimensions
 from maxjax._ir.trace import Trace, context, current_trace
 from maxjax._ir.types import ShapedArray
 

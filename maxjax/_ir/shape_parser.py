@@ -7,13 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from maxjax._ir.dimensions import (
-    Scope,
-    Size,
-    is_dimension,
-    larger,
-    smaller,
-)
+from maxjax._ir.dimensions import Size, is_dimension, larger, smaller, symbol_in
+from maxjax._ir.size_scopes import Scope
 
 _TOKEN = re.compile(r"\s*(\.\.\.|\d+(?:\.\d*)?|[^\W\d]\w*|[-+*^(),]|\S)")
 
@@ -124,7 +119,7 @@ class Parser:
             self.fail(f"expecting a name or a number but found {token or 'the end'!r}")
         self.take()
         if token not in _OPERATIONS or self.token != "(":
-            return self.scope.symbol(token)
+            return symbol_in(self.scope, token)
         self.take("(")
         left = self.expression()
         self.take(",")

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from maxjax._base.errors import InconclusiveDimensionOperation
 from maxjax._base.source import current_line
-from maxjax._ir.dimensions import Dimension, Extreme, Scope, combined, is_dimension
+from maxjax._ir.dimensions import Dimension, combined, is_dimension, symbol_in
 from maxjax._ir.polynomials import Terms
 from maxjax._ir.shape_parser import Parser, parse_dimension
+from maxjax._ir.size_scopes import Extreme, Scope
 
 if TYPE_CHECKING:
     from maxjax._ir.dimensions import Size
@@ -442,7 +443,7 @@ class _Solver:
         if linear is None:
             return False
         if actual is None:
-            self.sizes[name] = size.scope.symbol(name)
+            self.sizes[name] = symbol_in(size.scope, name)
             return True
         factor, rest = linear
         value = actual - rest if factor == 1 else (actual - rest) // factor

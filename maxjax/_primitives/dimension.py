@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir import dimensions
 from maxjax._ir.contract import COUNT, FLAG, NUMBER_DTYPE, takes
+from maxjax._ir.dimensions import Dimension
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Derivative, Host, Values
+from maxjax._ir.size_scopes import state
 from maxjax._ir.types import ShapedArray
 from maxjax._primitives.rules import replicated_factors
 
@@ -27,10 +28,10 @@ dimension_size_p = Primitive(
 )
 
 
-def dimension_scalar(size: dimensions.Dimension, dtype: np.dtype, weak: bool) -> Any:
+def dimension_scalar(size: Dimension, dtype: np.dtype, weak: bool) -> Any:
     """A size as a scalar array; of Python's own integer type if the dtype is None."""
     dtype = dtypes.python_scalar(int)[0] if dtype is None else dtype
     return dimension_size_p.bind(size=size, dtype=dtype, weak=weak)
 
 
-dimensions.state.as_scalar = dimension_scalar
+state.as_scalar = dimension_scalar

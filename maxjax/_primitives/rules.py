@@ -9,10 +9,10 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.dimensions import is_dimension
-from maxjax._ir.dimensions import state as dimensions
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.linearity import REDUCED_FIRST
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.size_scopes import state as dimensions
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import AxisName

@@ -15,7 +15,7 @@ from maxjax._ir.control_flow import iterations
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.interpret import runner
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, subjaxprs
-from maxjax._runtime.tiering import equation_seconds
+from maxjax._runtime.estimates import equation_seconds
 
 _TIMES = 3
 _SHOWN_LINES = 20

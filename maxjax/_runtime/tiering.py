@@ -6,25 +6,20 @@ wherever no backend can serve, it stays interpreted.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from maxjax._base import collection, config, dtypes, logs, monitoring, spans, threads, variables
+from maxjax._base import collection, config, logs, monitoring, spans, threads, variables
 from maxjax._base.blas import blas_threads
 from maxjax._base.errors import CompileError
 from maxjax._base.interrupts import context_manager
-from maxjax._base.ownership import locked
-from maxjax._ir.control_flow import iterations
-from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, every_equation, subjaxprs
-from maxjax._ir.types import ShapedArray
+from maxjax._ir.jaxpr import Jaxpr
 from maxjax._max.backend import Backend, Prepared, Progress, Runs
 from maxjax._max.graph.backend import GraphBackend
 from maxjax._max.mojo.backend import MojoBackend
@@ -32,7 +27,10 @@ from maxjax._max.mojo.pack_library import Pack
 from maxjax._max.warning import warn_once
 from maxjax._runtime import notebooks
 from maxjax._runtime import program as program_module
+from maxjax._runtime.agreement import check_tiers
 from maxjax._runtime.compiled import CompiledProgram
+from maxjax._runtime.estimates import equation_count, estimated_seconds
+from maxjax._runtime.long_calls import LongCalls
 from maxjax._runtime.program import Program
 
 logger = logging.getLogger("maxjax")
@@ -451,143 +449,6 @@ class Tiering(program_module.Tiering):
             self._complete(program)
         elif config.compile_mode.value == "auto" and self._is_hot(program, heat):
             self.submit(program, priority=heat)
-
-
-class LongCalls:
-    """Notices calls that take long, while they run.
-
-    Args:
-      notice: called with the program of such a call, and the nanoseconds since its begin or since
-        the last time, now and then until it ends.
-    """
-
-    LONG_NANOSECONDS = 100_000_000
-    _LOOK_SECONDS = 0.05
-    _MOST_IDLE_LOOKS = 20
-
-    def __init__(self, notice: Callable[[Program, int], None]) -> None:
-        self._notice = notice
-        self._since: dict[Program, int] = {}
-        self._charged: dict[Program, int] = {}
-        self._watched = False
-        self._lock = threads.lock()
-        threads.after_fork(self._after_fork_in_child)
-
-    def _after_fork_in_child(self) -> None:
-        self._watched = False
-        self._since = {}
-        self._charged = {}
-
-    def begin(self, program: Program) -> None:
-        self._since[program] = _clock()
-        if not self._watched:
-            with self._lock:
-                if not self._watched:
-                    thread = threading.Thread(
-                        target=self._watch, name="maxjax-calls", daemon=True)
-                    # Where there are no more threads, the call goes on without.
-                    with contextlib.suppress(RuntimeError):
-                        thread.start()
-                        self._watched = True
-
-    def end(self, program: Program) -> int:
-        """The nanoseconds of the call that have been told."""
-        self._since.pop(program, None)
-        return self._charged.pop(program, 0) if self._charged else 0
-
-    def _watch(self) -> None:
-        idle = 0
-        while idle < self._MOST_IDLE_LOOKS:
-            time.sleep(self._LOOK_SECONDS)
-            idle = 0 if self._since else idle + 1
-            now = _clock()
-            for program, since in list(self._since.items()):
-                if now - since > self.LONG_NANOSECONDS:
-                    told = self._charged.get(program, 0)
-                    self._charged[program] = now - since
-                    self._notice(program, now - since - told)
-        self._watched = False
-
-
-# Assumed of a loop whose number of iterations is unknown: planning a short loop in vain costs
-# little, interpreting a long one costs much.
-_UNKNOWN_ITERATIONS = 256
-
-
-def estimated_seconds(jaxpr: Jaxpr | ClosedJaxpr) -> float:
-    """What a call of a program will roughly take: to decide, and to order what is reported."""
-    return sum(map(equation_seconds, jaxpr.eqns))
-
-
-def equation_seconds(eqn: JaxprEqn) -> float:
-    """How many seconds an equation will roughly take, with the iterations of a loop."""
-    total = 1e-6 + sum(var.aval.nbytes for var in eqn.outvars) * 5e-10
-    total += sum(map(estimated_seconds, subjaxprs(eqn.params))) * iterations(
-        eqn, _UNKNOWN_ITERATIONS)
-    flops = eqn.primitive.cost.flops
-    if flops is not None:
-        avals = [atom.aval for atom in eqn.invars]
-        total += flops(avals, [v.aval for v in eqn.outvars], **eqn.params) * 2e-11
-    return total
-
-
-def equation_count(jaxpr: Jaxpr) -> int:
-    """Equations, with those of the jaxprs inside."""
-    return sum(1 for _ in every_equation(jaxpr))
-
-
-def check_tiers(program: Program, compiled: CompiledProgram, values: list[np.ndarray]) -> list[Any]:
-    """Runs both tiers.
-
-    Raises:
-      AssertionError: they differ by more than rounding.
-    """
-    with np.errstate(all="ignore"):
-        if program.donated:     # neither tier may overwrite what the other one reads
-            values = list(map(locked, values))
-            expected = program.tier0(values[:])
-        else:
-            expected = program.tier0(*values)
-    results = compiled(values)
-    for number, (aval, ours, theirs) in enumerate(
-            zip(program.out_avals, results, expected, strict=True)):
-        difference = disagreement(np.asarray(ours), np.asarray(theirs), aval)
-        if difference:
-            raise AssertionError(
-                f"the tiers differ: output {number} ({aval.str_short()}) of "
-                f"{program.closed.jaxpr.debug_info or 'a program'}: {difference}")
-    return results
-
-
-# Rounding errors grow with the length of sums: relative to the largest element of the output. Those
-# of a part of a complex number are relative to the whole: a turn by pi leaves 1e-16 of it.
-_RELATIVE = {"float16": 2e-2, "bfloat16": 6e-2, "float32": 2e-4, "float64": 1e-10}
-
-
-def disagreement(ours: np.ndarray, theirs: np.ndarray, aval: ShapedArray) -> str | None:
-    """How two results differ by more than rounding; None if they do not."""
-    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-        return f"MAX gives {ours.dtype}{ours.shape}, the interpreter {theirs.dtype}{theirs.shape}"
-    if not dtypes.is_inexact(aval.dtype):
-        count = int(np.sum(ours != theirs))
-        return f"{count} of {ours.size} elements" if count else None
-    dtype = aval.dtype
-    if dtypes.is_complex(dtype):
-        dtype = dtypes.real_dtype(dtype)
-        ours, theirs = (np.stack([x.real, x.imag]) for x in (ours, theirs))
-    left, right = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
-    if not np.array_equal(np.isnan(left), np.isnan(right)):
-        return "NaN at different places"
-    finite = np.isfinite(left) & np.isfinite(right)
-    if not np.array_equal(left[~finite & ~np.isnan(left)], right[~finite & ~np.isnan(right)]):
-        return "infinities at different places"
-    if not finite.any():
-        return None
-    scale = max(float(np.max(np.abs(right[finite]))), 1e-30)
-    worst = float(np.max(np.abs(left[finite] - right[finite])))
-    if worst > _RELATIVE.get(dtype.name, 0.1) * scale:
-        return f"by up to {worst:.3g}, at a scale of {scale:.3g}"
-    return None
 
 
 @context_manager

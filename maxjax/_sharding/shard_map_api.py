@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, overload
 
 from maxjax._base import pytree
+from maxjax._base.canonical_specs import canonical
 from maxjax._base.meshes import AbstractMesh, AnyMesh, AxisType, Mesh, get_abstract_mesh
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.pytree import PyTree, PyTreeSpec
@@ -218,7 +219,7 @@ class _Call:
             count = len(results) - len(lent.written)
             lent.write(results[count:])
             results = results[:count]
-        return pytree.unflatten(pytree.canonical(out_tree), results)
+        return pytree.unflatten(canonical(out_tree), results)
 
     def _without_fixed(self, args: tuple[PyTree, ...]) -> tuple[
             tuple[PyTree, ...], Callable[[PyTreeSpec, Sequence[Any]], Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.dimensions import Dimension, Size, is_dimension, larger
+from maxjax._ir.dimensions import Dimension, Size, is_dimension, larger, symbol_in
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.symbolic import linear_in, mismatch, specification_text, symbols_of
 from maxjax._max.operations import LoweringError
@@ -263,7 +263,7 @@ class _Finder:
             self._assert("eq", remainder, 0, "Division had remainder {} when computing the "
                          f"value of '{name}'.", remainder)
         emitter.symbols[name] = value
-        self.known[name] = size.scope.symbol(name)
+        self.known[name] = symbol_in(size.scope, name)
         self.found.add(place)
         self.obtained.append((f"'{name}' = ", value,
                               f" from specification '{size}' for dimension {place} (= ", actual))

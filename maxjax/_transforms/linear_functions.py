@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._base import dtypes, pytree
+from maxjax._base import dtypes, pytree, tree_equality
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.source import TRANSPOSE, kept_source_lines, scopes, transformed
 from maxjax._base.tracebacks import boundary
@@ -365,7 +365,7 @@ class VJP(LinearFunction):
                 "But the tree structures differ:\n" + "\n".join(
                     f"  * args{pytree.path_string(path)} was {one} in the primal arguments, but "
                     f"{other} in the `with_refs` arguments, so {why}."
-                    for path, one, other, why in pytree.structure_differences(
+                    for path, one, other, why in tree_equality.structure_differences(
                         pytree.numbered(self.in_tree), maybe_ct_refs, "pytree leaf")))
         held = dict(self.held)
         for number, (target, aval) in enumerate(zip(targets, self.in_avals, strict=True)):
@@ -472,7 +472,7 @@ class VJP(LinearFunction):
                 f"{self.location}.\n\nBut the tree structures differ:\n" + "\n".join(
                     f"  * out{pytree.path_string(path)} was {one} in the original output, but "
                     f"{other} here, so {why}."
-                    for path, one, other, why in pytree.structure_differences(
+                    for path, one, other, why in tree_equality.structure_differences(
                         pytree.numbered(self.out_tree), out_ct, "pytree leaf")))
         return [self.check(aval, leaf)
                 for aval, leaf in zip(self.out_avals, leaves, strict=True)]

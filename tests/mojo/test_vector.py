@@ -25,8 +25,9 @@ from maxjax._max.mojo.backend import _by_heat
 from maxjax._max.mojo.check_code import check_code
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.plan import Part, Plan
+from maxjax._runtime.long_calls import LongCalls
 from maxjax._runtime.program import BEING_COMPILED, Program
-from maxjax._runtime.tiering import LongCalls, Tiering
+from maxjax._runtime.tiering import Tiering
 
 FAMILIES = mojo_programs.tables()
 # Nothing is compiled for them; `pytest -m exhaustive` runs all.

@@ -27,8 +27,8 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, every_equation
 from maxjax._max.mojo import executable
 from maxjax._max.mojo.plan import Plan
+from maxjax._runtime.agreement import disagreement
 from maxjax._runtime.program import Program
-from maxjax._runtime.tiering import disagreement
 from maxjax._transforms.partition import partition
 from tests.mojo.guarded import guarded
 from tests.support import harness, mojo_programs

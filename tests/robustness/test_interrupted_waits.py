@@ -23,7 +23,7 @@ from maxjax._max.mojo import store
 from maxjax._max.mojo.store import Job, Queue
 from maxjax._primitives import fft
 from maxjax._runtime import tiering
-from maxjax._runtime.tiering import LongCalls
+from maxjax._runtime.long_calls import LongCalls
 
 SECONDS = 10
 

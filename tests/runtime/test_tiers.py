@@ -27,8 +27,9 @@ from maxjax._max import warning as warning_module
 from maxjax._max.graph import session
 from maxjax._runtime import cells
 from maxjax._runtime import program as program_module
+from maxjax._runtime.agreement import disagreement
 from maxjax._runtime.program import BEING_COMPILED, Program
-from maxjax._runtime.tiering import disagreement, tiering
+from maxjax._runtime.tiering import tiering
 from tests.support import harness
 
 X = np.array([0.5, -1.25, 2.0], np.float32)

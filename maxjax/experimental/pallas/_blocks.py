@@ -8,7 +8,7 @@ from typing import Any
 
 from maxjax import lax, tree_util
 from maxjax import numpy as jnp
-from maxjax._base import dtypes, pytree
+from maxjax._base import dtypes, tree_equality
 from maxjax._base.source import function_location
 from maxjax._ir.types import ShapedArray
 from maxjax.experimental.pallas._grid import at
@@ -154,7 +154,7 @@ def specs_for(specs: Any, tree: Any, count: int, name: str, what: str) -> list[A
     if own != tree:
         lines = [f"{f'at {keystr(path)}, ' if path else ''}`{name}` is {mine} but `{what}` is "
                  f"{theirs}, so {why}"
-                 for path, mine, theirs, why in pytree.structure_differences(
+                 for path, mine, theirs, why in tree_equality.structure_differences(
                      specs, tree_util.tree_unflatten(tree, [0] * count), "pytree leaf")]
         shown = "\n".join(f"    * {line}" for line in lines[:5])
         raise ValueError(f"Pytree for `{name}` and `{what}` do not match. There are {len(lines)} "

@@ -8,6 +8,7 @@ ones.
 from __future__ import annotations
 
 from maxjax._base.missing import explain_missing_names
+from maxjax.experimental.sparse import _sparsify_rules as _sparsify_rules  # sparsify finds them
 from maxjax.experimental.sparse import linalg as linalg
 from maxjax.experimental.sparse._base import JAXSparse as JAXSparse
 from maxjax.experimental.sparse.ad import grad as grad

@@ -16,18 +16,20 @@ from maxjax._ir.trace import Array
 from maxjax.experimental.sparse._base import JAXSparse
 from maxjax.experimental.sparse._bcoo_array import (
     BCOO,
-    BCOOProperties,
-    _extract,
     bcoo_fromdense,
     bcoo_sum_duplicates,
     bcoo_update_layout,
+    whole,
+)
+from maxjax.experimental.sparse._bcoo_buffers import (
+    BCOOProperties,
     coordinates,
     ends,
+    extract,
     in_bounds,
     masked,
     padded,
     validated,
-    whole,
 )
 from maxjax.experimental.sparse._bcoo_shape import (
     bcoo_broadcast_in_dim,
@@ -345,7 +347,7 @@ def _sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Any:
     shape = _dot_general_validated_shape(A.shape, B.shape, dimension_numbers)
     n_batch, n_sparse = indices.ndim - 2, indices.shape[-1]
     if n_batch + n_sparse < len(shape):     # whole rows of the product are wanted
-        return _extract(indices, lax.dot_general(A, B, dimension_numbers), assume_unique=True)
+        return extract(indices, lax.dot_general(A, B, dimension_numbers), assume_unique=True)
     places = coordinates(indices, shape)
     shared = len(batch[0])
     used = shared

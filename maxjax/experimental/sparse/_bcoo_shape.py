@@ -17,13 +17,9 @@ from maxjax.experimental.sparse._bcoo_array import (
     BCOO,
     bcoo_sum_duplicates,
     bcoo_update_layout,
-    ends,
-    in_bounds,
-    masked,
-    padded,
-    validated,
     whole,
 )
+from maxjax.experimental.sparse._bcoo_buffers import ends, in_bounds, masked, padded, validated
 from maxjax.experimental.sparse._primitives import sparse_primitive
 from maxjax.experimental.sparse.util import SparseInfo, relaxed
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from maxjax.experimental.sparse._bcoo_array import BCOO as BCOO
-from maxjax.experimental.sparse._bcoo_array import BCOOProperties as BCOOProperties
 from maxjax.experimental.sparse._bcoo_array import _bcoo_extract as _bcoo_extract
 from maxjax.experimental.sparse._bcoo_array import _bcoo_fromdense as _bcoo_fromdense
 from maxjax.experimental.sparse._bcoo_array import _bcoo_todense as _bcoo_todense
 from maxjax.experimental.sparse._bcoo_array import bcoo_extract as bcoo_extract
-from maxjax.experimental.sparse._bcoo_array import bcoo_extract_p as bcoo_extract_p
 from maxjax.experimental.sparse._bcoo_array import bcoo_fromdense as bcoo_fromdense
-from maxjax.experimental.sparse._bcoo_array import bcoo_fromdense_p as bcoo_fromdense_p
 from maxjax.experimental.sparse._bcoo_array import bcoo_sort_indices as bcoo_sort_indices
-from maxjax.experimental.sparse._bcoo_array import bcoo_sort_indices_p as bcoo_sort_indices_p
 from maxjax.experimental.sparse._bcoo_array import bcoo_sum_duplicates as bcoo_sum_duplicates
-from maxjax.experimental.sparse._bcoo_array import bcoo_sum_duplicates_p as bcoo_sum_duplicates_p
 from maxjax.experimental.sparse._bcoo_array import bcoo_todense as bcoo_todense
-from maxjax.experimental.sparse._bcoo_array import bcoo_todense_p as bcoo_todense_p
 from maxjax.experimental.sparse._bcoo_array import bcoo_update_layout as bcoo_update_layout
+from maxjax.experimental.sparse._bcoo_buffers import BCOOProperties as BCOOProperties
+from maxjax.experimental.sparse._bcoo_buffers import bcoo_extract_p as bcoo_extract_p
+from maxjax.experimental.sparse._bcoo_buffers import bcoo_fromdense_p as bcoo_fromdense_p
+from maxjax.experimental.sparse._bcoo_buffers import bcoo_sort_indices_p as bcoo_sort_indices_p
+from maxjax.experimental.sparse._bcoo_buffers import bcoo_sum_duplicates_p as bcoo_sum_duplicates_p
+from maxjax.experimental.sparse._bcoo_buffers import bcoo_todense_p as bcoo_todense_p
 from maxjax.experimental.sparse._bcoo_products import _bcoo_dot_general as _bcoo_dot_general
 from maxjax.experimental.sparse._bcoo_products import _bcoo_rdot_general as _bcoo_rdot_general
 from maxjax.experimental.sparse._bcoo_products import _bcoo_spdot_general as _bcoo_spdot_general

@@ -12,7 +12,7 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
 from maxjax._transforms.vmap import containers
-from maxjax.experimental.sparse import _bcoo_array, _bcoo_products, _bcoo_shape
+from maxjax.experimental.sparse import _bcoo_array, _bcoo_buffers, _bcoo_products, _bcoo_shape
 from maxjax.experimental.sparse._base import JAXSparse, check_mapped_axis, shape_of_rank
 from maxjax.experimental.sparse._bcoo_array import BCOO
 from maxjax.experimental.sparse._primitives import sparse_primitive
@@ -241,7 +241,7 @@ def bcsr_todense(mat: BCSR) -> Array:
 
 
 def _todense(data: Any, indices: Any, indptr: Any, *, spinfo: SparseInfo) -> Any:
-    return _bcoo_array._todense(data, _coordinates(indices, indptr), spinfo=spinfo)
+    return _bcoo_buffers.todense(data, _coordinates(indices, indptr), spinfo=spinfo)
 
 
 def bcsr_fromdense(mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
@@ -278,8 +278,8 @@ def _bcsr_fromdense(mat: Any, *, nse: Any, n_batch: int = 0, n_dense: int = 0,
 
 def _fromdense(mat: Any, *, nse: int, n_batch: int, n_dense: int,
                index_dtype: Any) -> tuple[Any, Any, Any]:
-    data, indices = _bcoo_array._fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense,
-                                           index_dtype=index_dtype)
+    data, indices = _bcoo_buffers.fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense,
+                                            index_dtype=index_dtype)
     return (data, *_bcoo_to_bcsr(indices, shape=mat.shape, index_dtype=index_dtype))
 
 
@@ -295,7 +295,7 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Array:
 
 
 def _extract(indices: Any, indptr: Any, mat: Any) -> Any:
-    return _bcoo_array._extract(_coordinates(indices, indptr), mat, assume_unique=True)
+    return _bcoo_buffers.extract(_coordinates(indices, indptr), mat, assume_unique=True)
 
 
 # --- operations -----------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ import pytest
 
 from maxjax._base.errors import InconclusiveDimensionOperation
 from maxjax._ir import dimensions, size_ranges
-from maxjax._ir.dimensions import Scope, is_dimension
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.shape_parser import parse_dimension
+from maxjax._ir.size_scopes import Scope
 from maxjax._ir.symbolic import SymbolicScope
 
 SIZES = [{"a": a, "b": b} for a, b in itertools.product((2, 3, 4, 7, 12, 100), repeat=2)]
@@ -44,7 +45,7 @@ def expression(draw: random.Random, depth: int) -> Any:
 
 
 def symbols(scope: Scope) -> dict[str, Any]:
-    return {name: scope.symbol(name) for name in "ab"}
+    return {name: dimensions.symbol_in(scope, name) for name in "ab"}
 
 
 def value(size: Any, sizes: dict[str, int]) -> int:

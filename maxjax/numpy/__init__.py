@@ -23,6 +23,7 @@ from maxjax.numpy._histograms import *
 from maxjax.numpy._hypot import *
 from maxjax.numpy._imported import *
 from maxjax.numpy._indexing import *
+from maxjax.numpy._insertion import *
 from maxjax.numpy._joining import *
 from maxjax.numpy._logic import *
 from maxjax.numpy._matrices import *
@@ -47,6 +48,7 @@ from maxjax.numpy._special_functions import *
 from maxjax.numpy._special_values import *
 from maxjax.numpy._ufunc_objects import *
 from maxjax.numpy._ufuncs import *
+from maxjax.numpy._unique import *
 from maxjax.numpy._where import *
 
 _explain_missing_names(__name__)

@@ -15,7 +15,7 @@ from maxjax._ir.trace import Array
 from maxjax._transforms.vmap import vmap
 from maxjax.numpy._promotion import canonical_axis, check_arraylike, promote_inexact
 from maxjax.numpy._reductions import strong
-from maxjax.numpy._sets import one_nan
+from maxjax.numpy._unique import one_nan
 
 
 class ModeResult(NamedTuple):

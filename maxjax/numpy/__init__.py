@@ -31,9 +31,11 @@ from maxjax.numpy._moments import *
 from maxjax.numpy._namespace_info import __array_api_version__ as __array_api_version__
 from maxjax.numpy._namespace_info import __array_namespace_info__ as __array_namespace_info__
 from maxjax.numpy._nan_reductions import *
+from maxjax.numpy._nonzero import *
 from maxjax.numpy._padding import *
 from maxjax.numpy._polynomials import *
 from maxjax.numpy._printing import *
+from maxjax.numpy._put import *
 from maxjax.numpy._quantiles import *
 from maxjax.numpy._ranges import *
 from maxjax.numpy._reductions import *

@@ -35,7 +35,10 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufunc_objects as ufunc_objects
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at import IndexUpdateHelper
 from maxjax.numpy._complex import conj, conjugate, imag, real
+from maxjax.numpy._getitem import getitem
+from maxjax.numpy._nonzero import compress, nonzero
 from maxjax.numpy._placement import on_device
 from maxjax.numpy._promotion import as_array, is_arraylike
 
@@ -165,7 +168,7 @@ def _contains(self: Any, other: Any) -> Any:
 @is_boundary
 def _getitem(self: Any, index: Any) -> Any:
     try:
-        return indexing.getitem(self, index)
+        return getitem(self, index)
     except Exception as error:
         shorten(error)
         raise
@@ -248,12 +251,12 @@ def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: An
 def _compress(self: Any, condition: Any, axis: int | None = None, *, out: None = None,
               size: int | None = None, fill_value: Any = 0) -> Any:
     """The slices along ``axis`` (elements if None) where ``condition`` holds."""
-    return indexing.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
+    return compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
 def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> Any:
     """The indices of the nonzero elements, an array for each axis."""
-    return indexing.nonzero(self, size=size, fill_value=fill_value)
+    return nonzero(self, size=size, fill_value=fill_value)
 
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
@@ -339,7 +342,7 @@ def install() -> None:
         "nonzero": _nonzero,
         "flatten": _flatten, "to_device": _to_device,
     }
-    helper = indexing.IndexUpdateHelper
+    helper = IndexUpdateHelper
     if helper is not None:
         members["at"] = property(helper)
     for name, function in _METHODS.items():

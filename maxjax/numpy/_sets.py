@@ -16,12 +16,12 @@ from maxjax._primitives import layout
 from maxjax._primitives.sorting import sort_p
 from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _filled as filled
-from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._nonzero import nonzero
 from maxjax.numpy._promotion import (
     as_array,
     cast,
@@ -114,7 +114,7 @@ def _compacted(x: Array, keep: Array, size: int | None, fill_value: Any) -> Arra
     filler = shapes.broadcast_to(as_array(cast(fill_value, x.dtype)), (size,))
     if not x.size:
         return filler
-    places = indexing.nonzero(keep, size=size, fill_value=x.size)[0]
+    places = nonzero(keep, size=size, fill_value=x.size)[0]
     values = shapes.take_in_bounds(x, ufuncs._minimum(places, x.size - 1), 0)
     return where(places < x.size, values, filler)
 

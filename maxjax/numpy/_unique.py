@@ -17,11 +17,11 @@ from maxjax._primitives import layout, slicing
 from maxjax._primitives.sorting import sort_p
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _filled as filled
-from maxjax.numpy import _indexing as indexing
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._nonzero import nonzero
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axis,
@@ -110,7 +110,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         total = operator.index(concrete(size, "The size argument of jnp.unique must be static."))
         if total < 0:
             raise TypeError(f"jnp.unique: size must be nonnegative, got {total}")
-    starts = indexing.nonzero(first, size=total, fill_value=count)[0].astype(integer)
+    starts = nonzero(first, size=total, fill_value=count)[0].astype(integer)
     valid = starts < count
     start_places = ufuncs._minimum(starts, max(count - 1, 0))
     positions = shapes.take_in_bounds(order, start_places, 0)
@@ -136,7 +136,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         results.append(layout.reshape(inverse, shape) if axis is None else inverse)
     if return_counts:
         # the end of the last group, unless there is no room for the next one
-        following = indexing.nonzero(first, size=total + 1, fill_value=count)[0]
+        following = nonzero(first, size=total + 1, fill_value=count)[0]
         ends = following[1:].astype(integer)
         results.append(where(valid, ends - starts, 0))
     return results[0] if len(results) == 1 else tuple(results)

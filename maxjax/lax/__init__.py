@@ -3,6 +3,7 @@
 from maxjax._higher_order.function_stages import add_stages as _add_stages
 from maxjax.lax import linalg as linalg
 from maxjax.lax._barriers import *
+from maxjax.lax._broadcasting import *
 from maxjax.lax._collectives import *
 from maxjax.lax._contraction import *
 from maxjax.lax._control import *
@@ -11,6 +12,7 @@ from maxjax.lax._elementwise import *
 from maxjax.lax._fft import *
 from maxjax.lax._generators import *
 from maxjax.lax._indexing import *
+from maxjax.lax._joining import *
 from maxjax.lax._permutations import *
 from maxjax.lax._polynomials import *
 from maxjax.lax._reduce_window import *

@@ -15,8 +15,8 @@ from maxjax._primitives import arithmetic, broadcasting, comparison, convert, cr
 from maxjax._primitives.contraction import dot_general_p, result_type
 from maxjax._primitives.cumulative import cumsum
 from maxjax._primitives.widths import bit_width
+from maxjax.lax._operands import integers
 from maxjax.lax._operands import operand as as_operand
-from maxjax.lax._shape import integers
 
 __all__ = [
     "DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision", "PrecisionLike",

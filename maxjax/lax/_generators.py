@@ -13,8 +13,8 @@ from maxjax._higher_order.constraints import resharded
 from maxjax._ir.trace import Array
 from maxjax._primitives.bit_generator import rng_bit_generator_p, rng_uniform_p
 from maxjax._primitives.rules import nonnegative
+from maxjax.lax._operands import integers
 from maxjax.lax._operands import operand as as_operand
-from maxjax.lax._shape import integers
 
 __all__ = [
     "RandomAlgorithm", "rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p",

@@ -1,13 +1,15 @@
-"""Operands of jax.lax operations: arguments as arrays, and their valid dtypes."""
+"""Arguments of jax.lax operations: as arrays of valid dtypes, axes, sizes."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._higher_order.outputs import HasNoValue
+from maxjax._ir.dimensions import size_index
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
@@ -65,3 +67,35 @@ def same_dtypes_error(name: str, avals: Sequence[ShapedArray]) -> TypeError:
         f"lax.{name} requires arguments to have the same dtypes, got {names}." + (
             f" (Tip: jnp.{tip} is a similar function that does automatic type promotion on "
             "inputs)." if tip else ""))
+
+
+def integers(values: Any) -> tuple[int, ...]:
+    """A sequence of concrete integers, including NumPy's."""
+    return tuple([size_index(value) for value in values])
+
+
+def canonical_axis(axis: Any, rank: int) -> int:
+    """An axis counted from the left.
+
+    Raises:
+      ValueError: it is out of bounds.
+    """
+    index = operator.index(axis)
+    if not -rank <= index < rank:
+        raise ValueError(f"axis {index} is out of bounds for array of dimension {rank}")
+    return index + rank if index < 0 else index
+
+
+def check_nonnegative(name: str, what: str, values: Sequence[int]) -> None:
+    if any(value < 0 for value in values):
+        raise TypeError(f"{name} {what} must have every element be nonnegative, got "
+                        f"{tuple(values)}.")
+
+
+def check_same_dtypes(name: str, arrays: Sequence[Array]) -> None:
+    if len({x.dtype for x in arrays}) > 1:
+        message = str(same_dtypes_error(name, [x.aval for x in arrays]))
+        if "(Tip" not in message:
+            message += (f" (Tip: jnp.{name} is a similar function that does automatic type "
+                        "promotion on inputs).")
+        raise TypeError(message)

@@ -23,6 +23,7 @@ from maxjax._primitives.window import (
     reduce_window_min_p,
     reduce_window_sum_p,
 )
+from maxjax.lax._operands import integers
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._reductions import (
     Computation,
@@ -31,7 +32,6 @@ from maxjax.lax._reductions import (
     is_identity,
     strongly_typed,
 )
-from maxjax.lax._shape import integers
 from maxjax.lax._window import PaddingType, padtype_to_pads
 
 __all__ = ["reduce_window", "reduce_window_shape_tuple"]

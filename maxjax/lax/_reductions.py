@@ -23,18 +23,9 @@ from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import arithmetic, comparison, reduction
 from maxjax._primitives.broadcasting import broadcast_in_dim, reduce_sum_p
-from maxjax._primitives.comparison import (
-    gt_p,
-    lt_p,
-)
+from maxjax._primitives.comparison import gt_p, lt_p
 from maxjax._primitives.convert import convert_element_type
-from maxjax._primitives.cumulative import (
-    cumlogsumexp_p,
-    cummax_p,
-    cummin_p,
-    cumprod_p,
-    cumsum_p,
-)
+from maxjax._primitives.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape, transpose
 from maxjax._primitives.reduction import (
@@ -49,9 +40,8 @@ from maxjax._primitives.reduction import (
 )
 from maxjax._primitives.slicing import slice_in_dim
 from maxjax._transforms.batching import batch_flat
-from maxjax.lax._operands import check_accepted
+from maxjax.lax._operands import check_accepted, integers
 from maxjax.lax._operands import operand as as_operand
-from maxjax.lax._shape import integers
 
 __all__ = [
     "argmax", "argmax_p", "argmin", "argmin_p", "cumlogsumexp", "cumlogsumexp_p", "cummax",

@@ -18,9 +18,9 @@ from maxjax._primitives.comparison import ne_p, select
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full, zeros_like
 from maxjax._primitives.sorting import sort_p, take_along, top_k_p
+from maxjax.lax._operands import canonical_axis
 from maxjax.lax._operands import operand as as_operand
 from maxjax.lax._over_mesh import explicit_mesh, partitions
-from maxjax.lax._shape import canonical_axis
 
 __all__ = [
     "approx_max_k", "approx_min_k", "approx_top_k_p", "sort", "sort_key_val", "sort_p", "top_k",

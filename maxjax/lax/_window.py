@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._higher_order.composed import (
-    reduce_window_p,
-    select_and_scatter_p,
-)
+from maxjax._higher_order.composed import reduce_window_p, select_and_scatter_p
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.dimensions import constant_size, larger
 from maxjax._ir.trace import Array
@@ -31,9 +28,8 @@ from maxjax._primitives.window import (
     select_and_scatter_add_p,
 )
 from maxjax.lax._contraction import canonical_precision, check_not_narrower, dot_general
+from maxjax.lax._operands import integers, same_dtypes_error
 from maxjax.lax._operands import operand as as_operand
-from maxjax.lax._operands import same_dtypes_error
-from maxjax.lax._shape import integers
 
 __all__ = [
     "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "conv", "conv_dimension_numbers",

@@ -22,13 +22,7 @@ from maxjax._transforms.jvp import JVPTracer
 from maxjax.numpy._filled import zeros
 from maxjax.numpy._joining import joined
 from maxjax.numpy._placement import check_device, on_device
-from maxjax.numpy._promotion import (
-    PYTHON_SCALARS,
-    as_array,
-    check_arraylike,
-    constant,
-    type_of,
-)
+from maxjax.numpy._promotion import PYTHON_SCALARS, as_array, check_arraylike, constant, type_of
 from maxjax.numpy._shape import expand_dims
 
 __all__ = ["array", "asarray", "astype", "copy"]

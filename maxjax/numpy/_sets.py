@@ -22,12 +22,7 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._nonzero import nonzero
-from maxjax.numpy._promotion import (
-    as_array,
-    cast,
-    check_arraylike,
-    promote_dtypes,
-)
+from maxjax.numpy._promotion import as_array, cast, check_arraylike, promote_dtypes
 from maxjax.numpy._special_values import isnan
 from maxjax.numpy._unique import check_concrete, differ_from_before, one_nan, unique
 from maxjax.numpy._where import where

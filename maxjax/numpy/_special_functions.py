@@ -11,22 +11,13 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
-from maxjax._primitives.arithmetic import (
-    round_p,
-)
+from maxjax._primitives.arithmetic import round_p
 from maxjax._primitives.convert import convert_element_type, stop_gradient_p
 from maxjax._primitives.polynomial import polynomial_p
-from maxjax._primitives.special import (
-    bessel_i0e_p,
-    bessel_i1e_p,
-)
+from maxjax._primitives.special import bessel_i0e_p, bessel_i1e_p
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._complex import imag, real
-from maxjax.numpy._promotion import (
-    constant,
-    inexact_operand,
-    weak_scalar,
-)
+from maxjax.numpy._promotion import constant, inexact_operand, weak_scalar
 from maxjax.numpy._special_values import isfinite, isinf
 from maxjax.numpy._ufuncs import abs, exp, sin, square
 from maxjax.numpy._where import where

@@ -16,25 +16,11 @@ from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._higher_order.scan import scan
 from maxjax._higher_order.while_loop import while_loop
-from maxjax._ir.primitive import (
-    Primitive,
-)
+from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
-from maxjax._primitives.arithmetic import (
-    add_p,
-    complex_p,
-    div_p,
-    mul_p,
-    neg_p,
-    rem_p,
-    sub_p,
-)
-from maxjax._primitives.comparison import (
-    and_p,
-    or_p,
-    xor_p,
-)
+from maxjax._primitives.arithmetic import add_p, complex_p, div_p, mul_p, neg_p, rem_p, sub_p
+from maxjax._primitives.comparison import and_p, or_p, xor_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._over_mesh import whole_along
 from maxjax.numpy import _creation as creation

@@ -16,7 +16,8 @@ from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
 from maxjax.lax import Precision
-from maxjax.numpy._promotion import canonical_axis, canonical_shape
+from maxjax.lax._operands import canonical_axis
+from maxjax.numpy._promotion import canonical_shape
 
 explain_missing_names(__name__)
 

@@ -10,8 +10,8 @@ from maxjax.lax._control import *
 from maxjax.lax._conversion import *
 from maxjax.lax._elementwise import *
 from maxjax.lax._fft import *
+from maxjax.lax._gather_scatter import *
 from maxjax.lax._generators import *
-from maxjax.lax._indexing import *
 from maxjax.lax._joining import *
 from maxjax.lax._permutations import *
 from maxjax.lax._polynomials import *
@@ -19,6 +19,7 @@ from maxjax.lax._reduce_window import *
 from maxjax.lax._reductions import *
 from maxjax.lax._selection import *
 from maxjax.lax._shape import *
+from maxjax.lax._slicing import *
 from maxjax.lax._sorting import *
 from maxjax.lax._special_functions import *
 from maxjax.lax._window import *

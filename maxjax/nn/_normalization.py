@@ -23,13 +23,8 @@ from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import stop_gradient_p
-from maxjax.numpy._promotion import (
-    canonical_axes,
-    canonical_axis,
-    check_arraylike,
-    concrete,
-    promote_inexact,
-)
+from maxjax.lax._operands import canonical_axis
+from maxjax.numpy._promotion import canonical_axes, check_arraylike, concrete, promote_inexact
 
 
 def _jit(name: str, *static: str) -> Any:

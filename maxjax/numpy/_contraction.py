@@ -18,6 +18,7 @@ from maxjax._primitives import layout
 from maxjax._primitives.contraction import dot_general_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._contraction import canonical_precision
+from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _shape as shapes
@@ -25,7 +26,6 @@ from maxjax.numpy._complex import conj
 from maxjax.numpy._logic import vectorize
 from maxjax.numpy._promotion import (
     as_array,
-    canonical_axis,
     check_arraylike,
     check_out,
     promote_dtypes,

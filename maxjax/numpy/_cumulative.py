@@ -12,8 +12,9 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.cumulative import cumprod_p, cumsum_p
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.slicing import pad
+from maxjax.lax._operands import canonical_axis
 from maxjax.numpy._nan_reductions import without_nan
-from maxjax.numpy._promotion import as_array, canonical_axis, cast, check_out
+from maxjax.numpy._promotion import as_array, cast, check_out
 from maxjax.numpy._reductions import strong, wide_integer
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum"]

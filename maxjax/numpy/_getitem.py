@@ -20,7 +20,8 @@ from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import FillValue, GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
 from maxjax._runtime.array import ArrayImpl
-from maxjax.lax._indexing import dynamic_slice, fill_parameter
+from maxjax.lax._gather_scatter import fill_parameter
+from maxjax.lax._slicing import dynamic_slice
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._index_arrays import (
     advanced,

@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
-from maxjax._ir.dimensions import (
-    broadcast_shapes,
-    is_dimension,
-)
+from maxjax._ir.dimensions import broadcast_shapes, is_dimension
 from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import minimum
@@ -19,7 +16,7 @@ from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.rules import scalar_like
 from maxjax._runtime.array import ArrayImpl, shows_sharding
-from maxjax.lax._indexing import from_end
+from maxjax.lax._slicing import from_end
 from maxjax.numpy._index_parsing import Entry
 from maxjax.numpy._index_plan import wrapped
 from maxjax.numpy._promotion import cast

@@ -19,7 +19,9 @@ from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.rules import scalar_like
-from maxjax.lax._indexing import fill_parameter, from_end
+from maxjax.lax._gather_scatter import fill_parameter
+from maxjax.lax._operands import canonical_axis
+from maxjax.lax._slicing import from_end
 from maxjax.numpy import _division
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._getitem import getitem
@@ -28,7 +30,6 @@ from maxjax.numpy._index_arrays import as_signed
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
-    canonical_axis,
     check_arraylike,
     check_out,
     concrete,

@@ -13,6 +13,7 @@ from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import creation as primitives
 from maxjax._primitives.convert import convert_element_type
+from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import refuse_placing
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
@@ -21,7 +22,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
-from maxjax.numpy._promotion import as_array, canonical_axis, check_arraylike, concrete, is_concrete
+from maxjax.numpy._promotion import as_array, check_arraylike, concrete, is_concrete
 from maxjax.numpy._where import where
 
 __all__ = ["delete", "insert"]

@@ -15,11 +15,11 @@ from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.layout import squeeze_p
+from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import check_unstack
 from maxjax.numpy._promotion import (
     apart,
     as_array,
-    canonical_axis,
     check_arraylike,
     check_out,
     concrete,

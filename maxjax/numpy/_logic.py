@@ -17,6 +17,7 @@ from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import broadcasting
 from maxjax._primitives.convert import convert_element_type
 from maxjax._transforms.vmap import vmap
+from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _reductions as reductions
@@ -26,7 +27,6 @@ from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._promotion import (
     RANK_PROMOTION_LINK,
     as_array,
-    canonical_axis,
     cast,
     check_arraylike,
     judge_ranks,

@@ -21,21 +21,14 @@ from maxjax._primitives.creation import iota_p
 from maxjax._primitives.rules import nonnegative
 from maxjax._runtime.outside_values import python_value
 from maxjax.lax._conversion import lying_like
+from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import explicit_mesh, refuse_placing
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._filled import zeros
-from maxjax.numpy._promotion import (
-    as_array,
-    canonical_axis,
-    canonical_shape,
-    cast,
-    check_out,
-    concrete,
-    static,
-)
+from maxjax.numpy._promotion import as_array, canonical_shape, cast, check_out, concrete, static
 from maxjax.numpy._where import where
 from maxjax.numpy._whole import WORDS, whole
 

@@ -26,13 +26,13 @@ from maxjax._primitives.reduction import reduce_or_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.slicing import slice_in_dim
 from maxjax._runtime.array import ArrayImpl
+from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _division
 from maxjax.numpy._getitem import getitem
 from maxjax.numpy._indexing import flat, take
 from maxjax.numpy._promotion import (
     as_array,
-    canonical_axis,
     cast,
     check_arraylike,
     check_out,

@@ -28,6 +28,7 @@ from maxjax._primitives.dimension import dimension_scalar
 from maxjax._primitives.widths import refusal
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.outside_values import leaf_aval, python_value
+from maxjax.lax._operands import canonical_axis
 
 PYTHON_SCALARS = dtypes.PYTHON_SCALARS
 NO_PARAMS: dict[str, Any] = {}
@@ -313,18 +314,6 @@ def bind(primitive: Primitive, *operands: Any, **params: Any) -> Any:
 
 
 # --- axes, shapes, dtypes as arguments ------------------------------------------------------------
-
-def canonical_axis(axis: Any, rank: int, name: str = "") -> int:
-    """An axis counted from the front.
-
-    Raises:
-      ValueError: it is out of bounds.
-    """
-    index = operator.index(axis)
-    if not -rank <= index < rank:
-        raise ValueError(f"axis {index} is out of bounds for array of dimension {rank}")
-    return index + rank if index < 0 else index
-
 
 def canonical_axes(axis: Any, rank: int) -> tuple[int, ...]:
     """``axis`` (None: all, an integer, or several) as a sorted tuple counted from the front."""

@@ -13,12 +13,13 @@ from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.rules import scalar_like
+from maxjax.lax._operands import canonical_axis
 from maxjax.numpy import _division
 from maxjax.numpy._at import update
 from maxjax.numpy._getitem import getitem
 from maxjax.numpy._indexing import flat
 from maxjax.numpy._nonzero import flatnonzero
-from maxjax.numpy._promotion import as_array, canonical_axis, check_arraylike
+from maxjax.numpy._promotion import as_array, check_arraylike
 
 __all__ = ["place", "put", "put_along_axis"]
 

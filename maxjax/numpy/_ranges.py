@@ -23,13 +23,13 @@ from maxjax._primitives.creation import iota_p, zeros_like
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.transcendental import log_p
 from maxjax._runtime.operand_devices import check_can_go
+from maxjax.lax._operands import canonical_axis
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._filled import zeros
 from maxjax.numpy._placement import eager, on_device
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
-    canonical_axis,
     canonical_shape,
     cast,
     check_arraylike,

@@ -15,10 +15,7 @@ from maxjax._base.meshes import get_abstract_mesh
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.api import jit
-from maxjax._higher_order.constraints import (
-    resharded,
-    with_out_sharding,
-)
+from maxjax._higher_order.constraints import resharded, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
@@ -31,16 +28,12 @@ from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.layout import rev_p
 from maxjax._primitives.rules import nonnegative
 from maxjax._runtime.array import is_spread
-from maxjax.lax._indexing import dynamic_slice_in_dim
-from maxjax.lax._over_mesh import (
-    check_roll,
-    explicit_mesh,
-    partitions,
-)
+from maxjax.lax._operands import canonical_axis
+from maxjax.lax._over_mesh import check_roll, explicit_mesh, partitions
+from maxjax.lax._slicing import dynamic_slice_in_dim
 from maxjax.numpy._promotion import (
     apart,
     as_array,
-    canonical_axis,
     canonical_shape,
     check_arraylike,
     concrete,

@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base.errors import InconclusiveDimensionOperation
-from maxjax._higher_order.constraints import (
-    reshape_with_out_sharding,
-    with_out_sharding,
-)
+from maxjax._higher_order.constraints import reshape_with_out_sharding, with_out_sharding
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
@@ -24,16 +21,12 @@ from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.layout import copy_p, squeeze_p
-from maxjax.lax._over_mesh import (
-    broadcast_over,
-    check_reshape,
-    explicit_mesh,
-)
+from maxjax.lax._operands import canonical_axis
+from maxjax.lax._over_mesh import broadcast_over, check_reshape, explicit_mesh
 from maxjax.numpy._promotion import (
     apart,
     as_array,
     canonical_axes,
-    canonical_axis,
     canonical_shape,
     concrete,
     is_arraylike,

@@ -14,6 +14,7 @@ from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
+from maxjax.lax._operands import canonical_axis
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _division as division
@@ -32,7 +33,6 @@ from maxjax.numpy._promotion import (
     apart,
     as_array,
     canonical_axes,
-    canonical_axis,
     cast,
     check_arraylike,
     concrete,

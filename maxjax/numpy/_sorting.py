@@ -16,6 +16,7 @@ from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_t
 from maxjax._primitives.layout import rev_p
 from maxjax._primitives.sorting import sort_p
 from maxjax._primitives.varying import vary, vma_of
+from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _repeating as repeating
@@ -26,7 +27,6 @@ from maxjax.numpy._complex import imag, real
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_to,
-    canonical_axis,
     check_arraylike,
     constant,
     promote_dtypes,

@@ -22,6 +22,7 @@ from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import add_p, complex_p, div_p, mul_p, neg_p, rem_p, sub_p
 from maxjax._primitives.comparison import and_p, or_p, xor_p
 from maxjax._primitives.convert import convert_element_type
+from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import whole_along
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _cumulative as cumulative
@@ -39,7 +40,6 @@ from maxjax.numpy._elementwise import binary, described, unary
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axes,
-    canonical_axis,
     cast,
     constant,
     promote_args_inexact,

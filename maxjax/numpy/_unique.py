@@ -15,6 +15,7 @@ from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import creation as primitives
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.sorting import sort_p
+from maxjax.lax._operands import canonical_axis
 from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _filled as filled
 from maxjax.numpy import _joining as joining
@@ -22,14 +23,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._nonzero import nonzero
-from maxjax.numpy._promotion import (
-    as_array,
-    canonical_axis,
-    cast,
-    check_arraylike,
-    concrete,
-    is_concrete,
-)
+from maxjax.numpy._promotion import as_array, cast, check_arraylike, concrete, is_concrete
 from maxjax.numpy._special_values import isnan
 from maxjax.numpy._where import where
 

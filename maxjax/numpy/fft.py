@@ -20,6 +20,7 @@ from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.fft import FftType
 from maxjax.lax import _fft as lax_fft
+from maxjax.lax._operands import canonical_axis
 from maxjax.numpy import _complex as complex_parts
 from maxjax.numpy import _creation as creation
 from maxjax.numpy import _padding as padding
@@ -27,7 +28,7 @@ from maxjax.numpy import _placement as placement
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
-from maxjax.numpy._promotion import as_array, canonical_axis, inexact_dtype
+from maxjax.numpy._promotion import as_array, inexact_dtype
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",

@@ -17,6 +17,7 @@ from maxjax._base.lazy import opt_einsum
 from maxjax._higher_order.function_stages import add_stages
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike, DTypeLike
+from maxjax.lax._operands import canonical_axis
 from maxjax.numpy import _complex as complex_parts
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _einsum
@@ -29,13 +30,7 @@ from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from maxjax.numpy._determinants import det, slogdet
 from maxjax.numpy._linear_systems import inv, lstsq, matrix_rank, pinv, solve
-from maxjax.numpy._promotion import (
-    as_array,
-    canonical_axis,
-    check_arraylike,
-    promote_inexact,
-    static,
-)
+from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact, static
 from maxjax.numpy._where import where
 
 __all__ = [

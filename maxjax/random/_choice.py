@@ -19,8 +19,8 @@ from maxjax._primitives.layout import reshape, transpose
 from maxjax._primitives.reduction import argmax_p
 from maxjax._primitives.slicing import slice_in_dim
 from maxjax._primitives.sorting import sort_p, top_k_p
+from maxjax.lax._operands import canonical_axis
 from maxjax.numpy._promotion import (
-    canonical_axis,
     canonical_shape,
     check_arraylike,
     concrete,

@@ -14,7 +14,8 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
-from maxjax.numpy._promotion import canonical_axis, promote_inexact
+from maxjax.lax._operands import canonical_axis
+from maxjax.numpy._promotion import promote_inexact
 
 explain_missing_names(__name__)
 

@@ -13,7 +13,8 @@ from maxjax._base import dtypes
 from maxjax._base.missing import explain_missing_names
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
-from maxjax.numpy._promotion import canonical_axis, check_arraylike, promote_inexact
+from maxjax.lax._operands import canonical_axis
+from maxjax.numpy._promotion import check_arraylike, promote_inexact
 from maxjax.scipy._spectral import csd as csd
 from maxjax.scipy._spectral import istft as istft
 from maxjax.scipy._spectral import stft as stft

@@ -13,7 +13,8 @@ from maxjax._base import dtypes
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax._transforms.vmap import vmap
-from maxjax.numpy._promotion import canonical_axis, check_arraylike, promote_inexact
+from maxjax.lax._operands import canonical_axis
+from maxjax.numpy._promotion import check_arraylike, promote_inexact
 from maxjax.numpy._reductions import strong
 from maxjax.numpy._unique import one_nan
 

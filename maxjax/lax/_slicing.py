@@ -1,9 +1,9 @@
-"""Slices at computed positions, gather and scatter."""
+"""Slices of arrays, and their updates, at computed and at static positions."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,51 +11,27 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.errors import ShardingTypeError
 from maxjax._ir.dimensions import size_index
-from maxjax._ir.primitive import Primitive
 from maxjax._ir.runtime import installed
-from maxjax._ir.trace import Array, Tracer, invalid_shape
+from maxjax._ir.trace import Array, invalid_shape
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import add
 from maxjax._primitives.broadcasting import expand_axis
-from maxjax._primitives.comparison import gt_p, lt_p, select
-from maxjax._primitives.convert import convert, convert_element_type
-from maxjax._primitives.creation import full
+from maxjax._primitives.comparison import lt_p, select
+from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
-from maxjax._primitives.gather_plan import (
-    FillValue,
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    check_scatter,
-)
-from maxjax._primitives.indexing import (
-    gather_p,
-    scatter_add_p,
-    scatter_max_p,
-    scatter_min_p,
-    scatter_mul_p,
-    scatter_p,
-    scatter_sub_p,
-)
-from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape, squeeze_p
 from maxjax._primitives.rules import scalar_like
 from maxjax._primitives.slicing import slice_p
-from maxjax._primitives.widths import NUMBERS, refusal
 from maxjax.lax._over_mesh import explicit_mesh, partitions
 
 __all__ = [
-    "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
     "dynamic_index_in_dim", "dynamic_slice", "dynamic_slice_in_dim", "dynamic_slice_p",
     "dynamic_update_index_in_dim", "dynamic_update_slice", "dynamic_update_slice_in_dim",
-    "dynamic_update_slice_p", "gather", "gather_p", "index_in_dim", "index_take", "scatter",
-    "scatter_add", "scatter_add_p", "scatter_apply", "scatter_max", "scatter_max_p",
-    "scatter_min", "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p", "scatter_sub",
-    "scatter_sub_p", "slice_in_dim",
+    "dynamic_update_slice_p", "index_in_dim", "slice_in_dim",
 ]
 
 
-def _operand(x: Any) -> Array:
+def as_operand(x: Any) -> Array:
     return x if isinstance(x, Array) else installed.runtime.operand(x)
 
 
@@ -76,7 +52,7 @@ def _starts(name: str, shape: tuple[int, ...], starts: Any,
             raise TypeError("len() of unsized object")
         if len(starts.shape) > 1:
             raise ValueError(f"Slice indices must be a 1D sequence, got {starts.shape}")
-        array = _operand(starts)
+        array = as_operand(starts)
         starts = starts.tolist() if isinstance(starts, np.ndarray) else [
             reshape(slice_p.bind(array, start_indices=(i,), limit_indices=(i + 1,), strides=None),
                     ()) for i in range(array.shape[0])]
@@ -100,7 +76,7 @@ def _starts(name: str, shape: tuple[int, ...], starts: Any,
                 raise OverflowError(
                     f"Python int {start} too large to convert to {default.name}") from None
             continue
-        start = _operand(start)
+        start = as_operand(start)
         if start.aval.weak_type:
             start = convert_element_type(start, default if dtypes.is_integer(start.dtype)
                                          else start.dtype)
@@ -111,7 +87,7 @@ def _starts(name: str, shape: tuple[int, ...], starts: Any,
         raise TypeError(f"index arguments to {name} must be integers of the same type, got{colon} "
                         f"{', '.join(kind.name for kind in kinds)}")
     if any(start.shape for start in result):
-        avals = tuple(_operand(start).aval for start in result)
+        avals = tuple(as_operand(start).aval for start in result)
         gap = "  " if name == "dynamic_slice" else " "      # as in JAX
         raise TypeError(f"start_indices arguments to {name} must be scalars,{gap}got indices "
                         f"{avals}")
@@ -153,7 +129,7 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], 
     >>> lax.dynamic_slice(jnp.arange(5), (3,), (3,))      # moved inside
     Array([2, 3, 4], dtype=int32)
     """
-    operand = _operand(operand)
+    operand = as_operand(operand)
     shape = operand.shape
     starts = _starts("dynamic_slice", shape, start_indices, allow_negative_indices)
     try:
@@ -190,9 +166,9 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
     >>> lax.dynamic_update_slice(jnp.zeros(4, int), jnp.array([7, 8]), (1,))
     Array([0, 7, 8, 0], dtype=int32)
     """
-    operand = _operand(operand)
+    operand = as_operand(operand)
     starts = _starts("dynamic_update_slice", operand.shape, start_indices, allow_negative_indices)
-    update = _same_dtype("dynamic_update_slice", operand, update)
+    update = same_dtype("dynamic_update_slice", operand, update)
     fits = operand.ndim == update.ndim and all(
         size <= whole for size, whole in zip(update.shape, operand.shape, strict=True))
     if fits and explicit_mesh(operand, update) is not None and (
@@ -203,12 +179,12 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
-def _same_dtype(name: str, operand: Array, update: Any) -> Array:
+def same_dtype(name: str, operand: Array, update: Any) -> Array:
     """``update`` as an operand; a Python scalar takes the operand's dtype."""
     if update.__class__ in dtypes.PYTHON_SCALARS and dtypes.python_scalar(
             update.__class__)[0] == operand.dtype:
-        return _operand(scalar_like(update, operand.dtype))
-    update = _operand(update)
+        return as_operand(scalar_like(update, operand.dtype))
+    update = as_operand(update)
     if update.dtype != operand.dtype:
         raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got "
                         f"{operand.dtype}, {update.dtype}.")
@@ -237,7 +213,7 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     >>> lax.dynamic_slice_in_dim(jnp.arange(5), 1, 2)
     Array([1, 2], dtype=int32)
     """
-    operand = _operand(operand)
+    operand = as_operand(operand)
     axis = _canonical_axis(axis, operand.ndim)
     starts, sizes = _along(operand, axis, start_index, size_index(slice_size))
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
@@ -255,7 +231,7 @@ def _scalar_index(start: Any) -> Any:
     """One index; a weak one is of the default integer type."""
     if start.__class__ is int:
         return start
-    start = _operand(start)
+    start = as_operand(start)
     if start.aval.weak_type and dtypes.is_integer(start.dtype):
         start = convert_element_type(start, dtypes.python_scalar(int)[0])
     return start
@@ -314,7 +290,7 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
     >>> lax.dynamic_update_slice_in_dim(jnp.zeros(4, int), jnp.array([7]), 2, axis=0)
     Array([0, 0, 7, 0], dtype=int32)
     """
-    operand = _operand(operand)
+    operand = as_operand(operand)
     axis = _canonical_axis(axis, operand.ndim)
     starts, _ = _along(operand, axis, start_index, 0)
     return dynamic_update_slice(operand, update, starts,
@@ -343,8 +319,8 @@ def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: Ar
     >>> lax.dynamic_update_index_in_dim(jnp.zeros(3, int), 7, 1, axis=0)
     Array([0, 7, 0], dtype=int32)
     """
-    operand = _operand(operand)
-    update = _operand(update)
+    operand = as_operand(operand)
+    update = as_operand(update)
     axis = _canonical_axis(axis, operand.ndim)
     if update.ndim != operand.ndim:
         if update.ndim + 1 != operand.ndim:
@@ -376,7 +352,7 @@ def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int |
     >>> lax.slice_in_dim(jnp.arange(6), 1, None, 2)
     Array([1, 3, 5], dtype=int32)
     """
-    operand = _operand(operand)
+    operand = as_operand(operand)
     axis = _canonical_axis(axis, operand.ndim)
     size = operand.shape[axis]
     start = 0 if start_index is None else size_index(start_index)
@@ -423,7 +399,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     >>> lax.index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False)
     Array([2, 5], dtype=int32)
     """
-    operand = _operand(operand)
+    operand = as_operand(operand)
     index, axis = operator.index(index), _canonical_axis(axis, operand.ndim)
     size = operand.shape[axis]
     wrapped = index + size if index < 0 else index
@@ -431,260 +407,3 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
     result = slice_in_dim(operand, wrapped, wrapped + 1, 1, axis)
     return result if keepdims else squeeze_p.bind(result, dimensions=(axis,))
-
-
-def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Array:
-    """The slices of ``src`` at vectors of indices along ``axes``, shape (n, *rest of the shape).
-
-    Args:
-      src: an array.
-      idxs: for each of ``axes`` an integer vector of length n; negative ones count from the end.
-
-    >>> lax.index_take(jnp.arange(6).reshape(3, 2), (jnp.array([2, 0]),), (0,))
-    Array([[4, 5],
-           [0, 1]], dtype=int32)
-    """
-    src = _operand(src)
-    axes = tuple(operator.index(axis) for axis in axes)
-    columns = [expand_axis(from_end(_operand(index), src.shape[axis]), 1)
-               for index, axis in zip(idxs, axes, strict=True)]
-    sizes = tuple(1 if dim in axes else size for dim, size in enumerate(src.shape))
-    numbers = GatherDimensionNumbers(
-        tuple(range(1, src.ndim - len(axes) + 1)), tuple(sorted(axes)), axes)
-    return gather(src, concatenate(columns, 1), numbers, sizes)
-
-
-# --- gather and scatter ---------------------------------------------------------------------------
-
-def _indices(indices: Any) -> Array:
-    indices = _operand(indices)
-    if not dtypes.is_integer(indices.dtype):
-        raise ValueError("indices must have an integer type")
-    return indices
-
-
-def fill_parameter(fill_value: Any, dtype: Any) -> FillValue | None:
-    """A fill value as the parameter of a gather from an array of ``dtype``.
-
-    Raises:
-      TypeError: it is not a static scalar.
-    """
-    if fill_value is None:
-        return None
-    if isinstance(fill_value, Array):
-        raise TypeError(f"fill_value must be a static scalar; got {fill_value!r}, which is "
-                        f"unhashable: {type(fill_value).__name__}")
-    if isinstance(fill_value, complex) and not dtypes.is_complex(dtype):
-        raise TypeError("float() argument must be a string or a real number, not 'complex'")
-    if dtypes.is_key(dtype):
-        return FillValue.of(np.asarray(fill_value, dtype.physical)[()])
-    return FillValue.of(np.asarray(convert(np.asarray(fill_value), dtype))[()])
-
-
-def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: GatherDimensionNumbers,
-           slice_sizes: Sequence[int], *, unique_indices: bool = False,
-           indices_are_sorted: bool = False, mode: str | GatherScatterMode | None = None,
-           fill_value: Any = None) -> Array:
-    """Windows of ``operand`` at computed positions; see XLA's Gather.
-
-    Args:
-      operand: the array that is read.
-      start_indices: integers; index vectors along the last dimension.
-      dimension_numbers: which dimensions correspond.
-      slice_sizes: the size of a window in each dimension of the operand.
-      unique_indices, indices_are_sorted: promises, which allow faster code.
-      mode: how out-of-bounds windows are handled; the default is a promise that there are none.
-      fill_value: their value in mode "fill": by default NaN, the least signed or the greatest
-        unsigned integer.
-
-    Returns:
-      An array of ``operand``'s dtype: the batch dimensions of the indices and those of the windows.
-
-    Raises:
-      TypeError: the shapes do not fit the dimension numbers.
-      ValueError: the indices are not integers, or the mode is unknown.
-
-    See also: ``lax.scatter``, ``lax.dynamic_slice``, ``jnp.take``, ``jnp.take_along_axis``,
-    ``lax.GatherDimensionNumbers``.
-
-    >>> numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
-    >>> lax.gather(jnp.arange(6).reshape(3, 2), jnp.array([[2], [0]]), numbers, (1, 2))
-    Array([[4, 5],
-           [0, 1]], dtype=int32)
-    """
-    operand = _operand(operand)
-    indices = _indices(start_indices)
-    parsed = (GatherScatterMode.PROMISE_IN_BOUNDS if mode is None
-              else GatherScatterMode.from_any(mode))
-    fills = parsed in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT)
-    numbers = GatherDimensionNumbers(*[tuple(map(int, dims)) for dims in dimension_numbers])
-    return gather_p.bind(
-        operand, indices, dimension_numbers=numbers,
-        slice_sizes=tuple([size_index(size) for size in slice_sizes]), mode=parsed,
-        fill_value=fill_parameter(fill_value, operand.dtype) if fills else None,
-        unique_indices=bool(unique_indices), indices_are_sorted=bool(indices_are_sorted))
-
-
-# The arithmetic by which updates are combined, for booleans' sake: it has no such sums.
-_OF_NUMBERS = {scatter_add_p: "add", scatter_sub_p: "sub", scatter_mul_p: "mul"}
-
-
-def _scatter(primitive: Primitive, name: str, operand: Any, indices: Any, updates: Any,
-             dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool,
-             unique_indices: bool, mode: Any) -> Array:
-    operand = _operand(operand)
-    indices = _indices(indices)
-    updates = _same_dtype(name, operand, updates)
-    if operand.dtype == dtypes.bool_ and primitive in _OF_NUMBERS:
-        raise refusal(_OF_NUMBERS[primitive], operand.dtype, " at position 0", NUMBERS)
-    numbers = ScatterDimensionNumbers(*[tuple(map(int, dims)) for dims in dimension_numbers])
-    return primitive.bind(
-        operand, indices, updates, dimension_numbers=numbers,
-        mode=GatherScatterMode.from_any(mode), unique_indices=bool(unique_indices),
-        indices_are_sorted=bool(indices_are_sorted))
-
-
-def scatter(operand: ArrayLike, scatter_indices: Any, updates: Any,
-            dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-            unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
-    """``operand`` with windows replaced by ``updates``; see XLA's Scatter.
-
-    The last of several updates of one element wins. Out-of-bounds windows are dropped,
-    unless ``mode`` is "clip".
-
-    Returns:
-      An array of ``operand``'s shape and dtype.
-
-    Raises:
-      TypeError: shapes or dtypes do not fit.
-      ValueError: the indices are not integers, or the mode is unknown.
-
-    See also: ``lax.scatter_add``, ``lax.gather``, ``lax.dynamic_update_slice``, ``jnp.ndarray.at``.
-
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter(jnp.zeros(3), jnp.array([[2], [0]]), jnp.array([5., 6.]), numbers)
-    Array([6., 0., 5.], dtype=float32)
-    """
-    return _scatter(scatter_p, "scatter", operand, scatter_indices, updates, dimension_numbers,
-                    indices_are_sorted, unique_indices, mode)
-
-
-def scatter_add(operand: ArrayLike, scatter_indices: Any, updates: Any,
-                dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False,
-                mode: str | GatherScatterMode | None = None) -> Array:
-    """``operand`` with ``updates`` added to windows; arguments as for ``scatter``.
-
-    Args:
-      operand: an array; it is left as it is.
-      scatter_indices: integers, whose last dimension is an index.
-      updates: the windows.
-      dimension_numbers: a ``ScatterDimensionNumbers``.
-      indices_are_sorted, unique_indices: promises about the indices.
-      mode: what is done out of bounds; a ``GatherScatterMode``, or its name.
-
-    Returns:
-      An array of ``operand``'s shape and dtype. Updates of the same place are all added.
-
-    See also: ``lax.scatter``, ``lax.scatter_mul``, ``lax.gather``, ``jax.ops.segment_sum``,
-    ``jnp.ndarray.at``.
-
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_add(jnp.zeros(3), jnp.array([[2], [2]]), jnp.array([5., 6.]), numbers)
-    Array([ 0.,  0., 11.], dtype=float32)
-    """
-    return _scatter(scatter_add_p, "scatter_add", operand, scatter_indices, updates,
-                    dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_sub(operand: ArrayLike, scatter_indices: Any, updates: Any,
-                dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False,
-                mode: str | GatherScatterMode | None = None) -> Array:
-    """``operand`` with ``updates`` subtracted from windows; arguments as for ``scatter``.
-
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_sub(jnp.zeros(3), jnp.array([[2], [2]]), jnp.array([5., 6.]), numbers)
-    Array([  0.,   0., -11.], dtype=float32)
-    """
-    return _scatter(scatter_sub_p, "scatter_sub", operand, scatter_indices, updates,
-                    dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_mul(operand: ArrayLike, scatter_indices: Any, updates: Any,
-                dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False,
-                mode: str | GatherScatterMode | None = None) -> Array:
-    """``operand`` with windows multiplied by ``updates``; arguments as for ``scatter``.
-
-    Differentiable in the updates only where ``unique_indices`` is promised.
-
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_mul(jnp.ones(3), jnp.array([[2], [2]]), jnp.array([5., 6.]), numbers)
-    Array([ 1.,  1., 30.], dtype=float32)
-    """
-    return _scatter(scatter_mul_p, "scatter_mul", operand, scatter_indices, updates,
-                    dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_min(operand: ArrayLike, scatter_indices: Any, updates: Any,
-                dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False,
-                mode: str | GatherScatterMode | None = None) -> Array:
-    """``operand`` with the lesser of windows and ``updates``; arguments as for ``scatter``.
-
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_min(jnp.ones(3), jnp.array([[2], [0]]), jnp.array([5., -1.]), numbers)
-    Array([-1.,  1.,  1.], dtype=float32)
-    """
-    return _scatter(scatter_min_p, "scatter_min", operand, scatter_indices, updates,
-                    dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_max(operand: ArrayLike, scatter_indices: Any, updates: Any,
-                dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False,
-                mode: str | GatherScatterMode | None = None) -> Array:
-    """``operand`` with the greater of windows and ``updates``; arguments as for ``scatter``.
-
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_max(jnp.ones(3), jnp.array([[2], [0]]), jnp.array([5., -1.]), numbers)
-    Array([1., 1., 5.], dtype=float32)
-    """
-    return _scatter(scatter_max_p, "scatter_max", operand, scatter_indices, updates,
-                    dimension_numbers, indices_are_sorted, unique_indices, mode)
-
-
-def scatter_apply(operand: ArrayLike, scatter_indices: Any, func: Callable[[Array], Array],
-                  dimension_numbers: ScatterDimensionNumbers, *, update_shape: Sequence[int] = (),
-                  indices_are_sorted: bool = False, unique_indices: bool = False,
-                  mode: str | GatherScatterMode | None = None) -> Array:
-    """``operand`` with ``func`` (elementwise) applied to windows of shape ``update_shape``.
-
-    ``func`` is applied to an element once for each window that contains it. If the indices are
-    traced and not promised to be unique, this takes one selection for each window.
-
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_apply(jnp.arange(3.), jnp.array([[2]]), lambda x: -x, numbers,
-    ...                   update_shape=(1,))
-    Array([ 0.,  1., -2.], dtype=float32)
-    """
-    operand = _operand(operand)
-    indices = _indices(scatter_indices)
-    numbers = ScatterDimensionNumbers(*[tuple(map(int, dims)) for dims in dimension_numbers])
-    ones = full(tuple(update_shape), 1, dtypes.int32)
-    check_scatter(operand, indices, ones, numbers)
-    times = _scatter(scatter_add_p, "scatter_add", full(operand.shape, 0, dtypes.int32), indices,
-                     ones, numbers, indices_are_sorted, unique_indices, mode)
-    windows = int(np.prod(indices.shape[:-1]))
-    if unique_indices or windows <= 1:
-        most = min(windows, 1)
-    elif isinstance(times, Tracer):
-        most = windows
-    else:
-        most = int(np.max(np.asarray(times), initial=0))
-    result = operand
-    for done in range(most):
-        applied = convert_element_type(_operand(func(result)), operand.dtype)
-        result = select(gt_p.bind(times, np.int32(done)), result, applied)
-    return result

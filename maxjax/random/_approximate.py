@@ -17,8 +17,10 @@ from maxjax import lax
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._primitives.convert import convert_element_type
-from maxjax.random._basic import _exponential, _normal, unstack
+from maxjax.random._arguments import unstack
+from maxjax.random._inversion import _exponential
 from maxjax.random._keys import jitted, split_typed
+from maxjax.random._normal import _normal
 
 METHODS = ("exact", "approximate")
 # The quantile of chi-square with n degrees of freedom, as a polynomial in a normal variate over

@@ -18,8 +18,9 @@ from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.numpy._promotion import canonical_shape
-from maxjax.random._basic import _uniform, as_float, as_floats, float_dtype, result_shape, unstack
+from maxjax.random._arguments import as_float, as_floats, float_dtype, result_shape, unstack
 from maxjax.random._keys import clone, jitted, single_key, split_typed
+from maxjax.random._uniform import _uniform
 
 _TABLE = 10
 # log k! minus Stirling's formula at k + 1.

@@ -27,16 +27,10 @@ from maxjax.numpy._promotion import (
     inexact_dtype,
     promote_shapes,
 )
-from maxjax.random._basic import (
-    _bits,
-    _gumbel,
-    _uniform,
-    broadcast_shapes,
-    gumbel_mode,
-    randint,
-    unstack,
-)
+from maxjax.random._arguments import broadcast_shapes, unstack
+from maxjax.random._inversion import _gumbel, gumbel_mode
 from maxjax.random._keys import jitted, single_key, split_typed
+from maxjax.random._uniform import _bits, _uniform, randint
 
 # --- permutation ----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Further distributions, most of them derived from gamma and normal variates."""
+"""Distributions derived from gamma and normal variates."""
 
 from __future__ import annotations
 
@@ -14,31 +14,22 @@ from maxjax._base import dtypes
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
-from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.random_bits import multiply_add
-from maxjax._primitives.random_rejection import random_gamma_p, random_poisson_p
+from maxjax._primitives.random_rejection import random_gamma_p
 from maxjax.numpy._promotion import canonical_shape, promote_shapes
 from maxjax.random import _approximate
-from maxjax.random._basic import (
-    _exponential,
-    _normal,
-    _rademacher,
-    _uniform,
+from maxjax.random._arguments import (
     as_float,
     as_floats,
     broadcast_shapes,
     float_dtype,
-    int_dtype,
-    normal_dtype,
     result_shape,
     unstack,
 )
+from maxjax.random._inversion import _exponential
 from maxjax.random._keys import jitted, partitionable, single_key, split_typed
-
-
-def _full(value: Any, shape: tuple[int, ...]) -> Any:
-    return jnp.broadcast_to(value, shape)
-
+from maxjax.random._normal import _normal, normal_dtype
+from maxjax.random._uniform import _rademacher, _uniform
 
 # --- gamma and its kin ----------------------------------------------------------------------------
 
@@ -99,8 +90,8 @@ def _sampler(name: str, method: str) -> Callable[..., Any]:
 
 @jitted("shape", "dtype", "log_space")
 def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool) -> Any:
-    return random_gamma_p.bind(key, _full(as_float(a, dtype), shape), log_space=log_space,
-                               partitionable=partitionable())
+    a = jnp.broadcast_to(as_float(a, dtype), shape)
+    return random_gamma_p.bind(key, a, log_space=log_space, partitionable=partitionable())
 
 
 def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None,
@@ -139,7 +130,7 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None,
 def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
     first, second = unstack(split_typed(key))
     sampler = _sampler("beta", method)
-    logs = [sampler(k, _full(as_float(parameter, dtype), shape), shape, dtype, True)
+    logs = [sampler(k, jnp.broadcast_to(as_float(parameter, dtype), shape), shape, dtype, True)
             for k, parameter in ((first, a), (second, b))]
     largest = lax.max(*logs)
     x, y = (lax.exp(lax.sub(value, largest)) for value in logs)
@@ -321,7 +312,7 @@ def lognormal(key: ArrayLike, sigma: Any = _ONE, shape: Any = None, dtype: DType
     typed = single_key("lognormal", key)
     dtype = float_dtype(dtype, "lognormal")
     shape = result_shape(shape, np.shape(sigma))
-    return lax.exp(_normal(typed, shape, dtype) * _full(as_float(sigma, dtype), shape))
+    return lax.exp(_normal(typed, shape, dtype) * jnp.broadcast_to(as_float(sigma, dtype), shape))
 
 
 def maxwell(key: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *,
@@ -376,7 +367,7 @@ def wald(key: ArrayLike, mean: Any, shape: Any = None, dtype: DTypeLike | None =
 @jitted("shape", "dtype")
 def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     first, second = unstack(split_typed(key))
-    mean = _full(as_float(mean, dtype), shape)
+    mean = jnp.broadcast_to(as_float(mean, dtype), shape)
     squares = _normal(first, shape, dtype) ** 2
     uniforms = _uniform(second, shape, dtype, 0.0, 1.0)
     # Large terms cancel: unless rounded where XLA rounds, no digit would agree.
@@ -460,143 +451,3 @@ def orthogonal(key: ArrayLike, n: int, shape: Any = (), dtype: DTypeLike | None 
     factor = factor * jnp.expand_dims(
         jnp.sign(jnp.diagonal(triangle, axis1=-2, axis2=-1)), -2)
     return factor if n >= columns else jnp.conj(jnp.swapaxes(factor, -1, -2))
-
-
-# --- by inversion ---------------------------------------------------------------------------------
-
-def pareto(key: ArrayLike, b: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *,
-           out_sharding: Any = None) -> Array:
-    """Pareto floats with shape parameter ``b``, from 1 on.
-
-    >>> jax.random.pareto(jax.random.key(0), 2.0, (2,))
-    Array([4.3713155, 6.832648 ], dtype=float32)
-    """
-    if out_sharding is not None:
-        return with_out_sharding(pareto, out_sharding, key, b, shape, dtype)
-    typed = single_key("pareto", key)
-    dtype = float_dtype(dtype, "pareto")
-    shape = result_shape(shape, np.shape(b))
-    return lax.exp(_exponential(typed, shape, dtype) / as_float(b, dtype))
-
-
-def weibull_min(key: ArrayLike, scale: ArrayLike, concentration: Any, shape: Any = (),
-                dtype: DTypeLike | None = None) -> Array:
-    """Weibull floats.
-
-    >>> jax.random.weibull_min(jax.random.key(0), 1.0, 2.0, (2,))
-    Array([1.7175937, 1.9604654], dtype=float32)
-    """
-    typed = single_key("weibull_min", key)
-    dtype = float_dtype(dtype, "weibull_min")
-    uniforms = _uniform(typed, canonical_shape(shape), dtype, 0, 1)
-    power = as_float(1.0 / jnp.asarray(concentration), dtype)
-    return jnp.power(-jnp.log1p(-uniforms), power) * as_float(scale, dtype)
-
-
-def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *,
-             out_sharding: Any = None) -> Array:
-    """Rayleigh floats.
-
-    >>> jax.random.rayleigh(jax.random.key(0), 2.0, (2,))
-    Array([0.65575665, 0.41620055], dtype=float32)
-    """
-    if out_sharding is not None:
-        return with_out_sharding(rayleigh, out_sharding, key, scale, shape, dtype)
-    typed = single_key("rayleigh", key)
-    dtype = float_dtype(dtype, "rayleigh")
-    shape = result_shape(shape, np.shape(scale))
-    uniforms = _uniform(typed, shape, dtype, 0.0, 1.0)
-    return _full(as_float(scale, dtype), shape) * jnp.sqrt(
-        jnp.log(uniforms) * np.array(-2, dtype)[()])
-
-
-def triangular(key: ArrayLike, left: Any, mode: Any, right: Any, shape: Any = None,
-               dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
-    """Triangular floats between ``left`` and ``right``, with the peak at ``mode``.
-
-    >>> jax.random.triangular(jax.random.key(0), 0.0, 0.5, 1.0, (2,))
-    Array([0.8382394, 0.8965106], dtype=float32)
-    """
-    if out_sharding is not None:
-        return with_out_sharding(triangular, out_sharding, key, left, mode, right, shape, dtype)
-    typed = single_key("triangular", key)
-    dtype = float_dtype(dtype, "triangular")
-    shape = result_shape(shape, np.shape(left), np.shape(mode), np.shape(right))
-    left, mode, right = (_full(as_float(x, dtype), shape) for x in (left, mode, right))
-    turn = (mode - left) / (right - left)
-    uniforms = _uniform(typed, shape, dtype, 0.0, 1.0)
-    rising = left + jnp.sqrt(uniforms * (right - left) * (mode - left))
-    falling = right - jnp.sqrt((1.0 - uniforms) * (right - left) * (right - mode))
-    return jnp.where(uniforms < turn, rising, falling)
-
-
-# --- integers -------------------------------------------------------------------------------------
-
-def geometric(key: ArrayLike, p: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *,
-              out_sharding: Any = None) -> Array:
-    """The number of trials with success probability ``p`` up to the first success.
-
-    >>> jax.random.geometric(jax.random.key(0), 0.3, (3,))
-    Array([1, 1, 4], dtype=int32)
-    """
-    if out_sharding is not None:
-        return with_out_sharding(geometric, out_sharding, key, p, shape, dtype)
-    typed = single_key("geometric", key)
-    dtype = int_dtype(dtype, "geometric")
-    shape = result_shape(shape, np.shape(p))
-    return _geometric(typed, p, shape, dtype)
-
-
-@jitted("shape", "dtype")
-def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    p = jnp.asarray(p)
-    if not jnp.issubdtype(p.dtype, jnp.floating):
-        p = p.astype(float_dtype(None, "geometric"))
-    p = convert_element_type(p, p.dtype)
-    uniforms = _uniform(key, shape, p.dtype, 0.0, 1.0)
-    uniforms = jnp.where(uniforms == 0, 1, uniforms)
-    trials = jnp.floor(lax.log(uniforms) / _full(lax.log1p(-p), shape)) + 1
-    return convert_element_type(trials, dtype)
-
-
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *,
-            method: str = "exact", out_sharding: Any = None) -> Array:
-    """Poisson integers with mean ``lam``; -1 where that is NaN.
-
-    Args:
-      key: a key from ``jax.random.key`` or ``PRNGKey``; each use should have its own.
-      lam: the mean, floats.
-      shape: of the result, to which ``lam`` broadcasts; None: that of ``lam``.
-      dtype: None: the default integer type.
-      method: "exact", by rejection, or "approximate", without a loop.
-      out_sharding: how the result lies over a mesh with Explicit axes; None: propagated.
-
-    Returns:
-      An array of that shape.
-
-    Raises:
-      NotImplementedError: "exact" with a key of another generator than "threefry2x32".
-      ValueError: ``lam`` does not broadcast to the shape, or there is no such ``method``.
-
-    See also: ``exponential``, ``gamma``, ``binomial``.
-
-    >>> jax.random.poisson(jax.random.key(0), 2.0, (2,))
-    Array([0, 0], dtype=int32)
-    """
-    if out_sharding is not None:
-        return with_out_sharding(poisson, out_sharding, key, lam, shape, dtype, method=method)
-    typed = single_key("poisson", key)
-    if _approximate.check_method("poisson", method):
-        dtype = int_dtype(dtype, "poisson")
-        sizes = canonical_shape(np.shape(lam) if shape is None else shape)
-        if broadcast_shapes(np.shape(lam), sizes) != sizes:
-            raise ValueError("lam shape must be broadcastable to shape argument; got lam.shape "
-                             f"{np.shape(lam)}, shape {sizes}")
-        return _approximate.poisson(typed, lam, sizes, dtype)
-    if typed.dtype.impl != "threefry2x32":
-        raise NotImplementedError("`poisson` is only implemented for the threefry2x32 RNG, not "
-                                  f"{typed.dtype.tag}")
-    dtype = int_dtype(dtype, "poisson")
-    shape = result_shape(shape, np.shape(lam))
-    means = as_float(_full(lam, shape), np.dtype(np.float32))
-    return random_poisson_p.bind(typed, means, dtype=dtype, partitionable=partitionable())

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.function_stages import add_stages
-from maxjax.scipy.linalg._decompositions import cho_factor as cho_factor
-from maxjax.scipy.linalg._decompositions import cho_solve as cho_solve
 from maxjax.scipy.linalg._decompositions import cholesky as cholesky
-from maxjax.scipy.linalg._decompositions import det as det
-from maxjax.scipy.linalg._decompositions import eigh as eigh
-from maxjax.scipy.linalg._decompositions import eigh_tridiagonal as eigh_tridiagonal
-from maxjax.scipy.linalg._decompositions import hessenberg as hessenberg
-from maxjax.scipy.linalg._decompositions import inv as inv
 from maxjax.scipy.linalg._decompositions import lu as lu
-from maxjax.scipy.linalg._decompositions import lu_factor as lu_factor
-from maxjax.scipy.linalg._decompositions import lu_solve as lu_solve
 from maxjax.scipy.linalg._decompositions import polar as polar
 from maxjax.scipy.linalg._decompositions import qr as qr
 from maxjax.scipy.linalg._decompositions import qr_multiply as qr_multiply
-from maxjax.scipy.linalg._decompositions import rsf2csf as rsf2csf
-from maxjax.scipy.linalg._decompositions import schur as schur
-from maxjax.scipy.linalg._decompositions import solve as solve
-from maxjax.scipy.linalg._decompositions import solve_triangular as solve_triangular
 from maxjax.scipy.linalg._decompositions import svd as svd
+from maxjax.scipy.linalg._eigenvalues import eigh as eigh
+from maxjax.scipy.linalg._eigenvalues import eigh_tridiagonal as eigh_tridiagonal
+from maxjax.scipy.linalg._eigenvalues import hessenberg as hessenberg
+from maxjax.scipy.linalg._eigenvalues import rsf2csf as rsf2csf
+from maxjax.scipy.linalg._eigenvalues import schur as schur
 from maxjax.scipy.linalg._functions import expm as expm
 from maxjax.scipy.linalg._functions import expm_frechet as expm_frechet
 from maxjax.scipy.linalg._functions import funm as funm
 from maxjax.scipy.linalg._functions import solve_sylvester as solve_sylvester
 from maxjax.scipy.linalg._functions import sqrtm as sqrtm
+from maxjax.scipy.linalg._linear_systems import cho_factor as cho_factor
+from maxjax.scipy.linalg._linear_systems import cho_solve as cho_solve
+from maxjax.scipy.linalg._linear_systems import det as det
+from maxjax.scipy.linalg._linear_systems import inv as inv
+from maxjax.scipy.linalg._linear_systems import lu_factor as lu_factor
+from maxjax.scipy.linalg._linear_systems import lu_solve as lu_solve
+from maxjax.scipy.linalg._linear_systems import solve as solve
+from maxjax.scipy.linalg._linear_systems import solve_triangular as solve_triangular
 from maxjax.scipy.linalg._matrices import block_diag as block_diag
 from maxjax.scipy.linalg._matrices import circulant as circulant
 from maxjax.scipy.linalg._matrices import companion as companion

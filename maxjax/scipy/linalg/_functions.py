@@ -16,7 +16,9 @@ from maxjax._ir.trace import Array
 from maxjax._transforms.autodiff import jvp
 from maxjax._transforms.vmap import vmap
 from maxjax.numpy._promotion import promote_inexact
-from maxjax.scipy.linalg._decompositions import rsf2csf, schur, solve_triangular
+from maxjax.scipy.linalg._decompositions import inexact
+from maxjax.scipy.linalg._eigenvalues import rsf2csf, schur
+from maxjax.scipy.linalg._linear_systems import solve_triangular
 
 # Padé approximants of exp: degree, the largest 1-norm for which it is exact to rounding, and the
 # numerator's coefficients (Higham, 2005).
@@ -123,7 +125,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     Array([[0., 1.],
            [0., 0.]], dtype=float32)
     """
-    A, E = (jnp.asarray(x) for x in promote_inexact("expm_frechet", A, E))
+    A, E = inexact("expm_frechet", A, E)
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ValueError("expected A to be a square matrix")
     if E.ndim < 2 or E.shape[-1] != E.shape[-2]:
@@ -284,7 +286,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     >>> jax.scipy.linalg.solve_sylvester(jnp.eye(1), jnp.eye(1), 4 * jnp.eye(1))
     Array([[2.]], dtype=float32)
     """
-    A, B, C = (jnp.asarray(x) for x in promote_inexact("solve_sylvester", A, B, C))
+    A, B, C = inexact("solve_sylvester", A, B, C)
     if C.ndim < 2:
         raise ValueError(f"solve_sylvester: C needs to have two dimensions or more, got {C.ndim}")
     m, n = C.shape[-2:]

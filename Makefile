@@ -99,9 +99,9 @@ test-sdist: sdist
 lint: $(TEST_VENV)/.ready
 	$(TEST_VENV)/bin/python -m ruff check .
 	$(TEST_VENV)/bin/python -m mypy
-	$(TEST_VENV)/bin/python tools/check_layers.py
-	$(TEST_VENV)/bin/python tools/check_blocks.py
-	$(TEST_VENV)/bin/python tools/check_asserts.py
+	$(TEST_VENV)/bin/python -m tools.check_layers
+	$(TEST_VENV)/bin/python -m tools.check_blocks
+	$(TEST_VENV)/bin/python -m tools.check_asserts
 	$(TEST_VENV)/bin/python -m tools.check_ratchet
 	$(TEST_VENV)/bin/python -m tools.check_reference
 

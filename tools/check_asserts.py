@@ -8,14 +8,12 @@ class it is. Public modules may refuse arguments by one where JAX does.
 
 from __future__ import annotations
 
-import argparse
 import ast
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.problems import report
 
 # Functions of one argument that narrow its type.
 NARROWING = {"isinstance", "issubclass", "is_linear"}
@@ -48,13 +46,7 @@ def check(root: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=re.split(r"\n\n", __doc__ or "")[0])
-    parser.add_argument("root", nargs="?", type=Path, default=ROOT, help="holds maxjax/")
-    problems = check(parser.parse_args(arguments).root)
-    for problem in problems:
-        print(problem)
-    print(f"{len(problems)} problems" if problems else "maxjax/: no check is an assert")
-    return 1 if problems else 0
+    return report(arguments, __doc__, check, "no check is an assert")
 
 
 if __name__ == "__main__":

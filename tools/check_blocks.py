@@ -12,15 +12,13 @@ vocabularies,
 
 from __future__ import annotations
 
-import argparse
 import ast
 import functools
-import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.problems import report
 
 # Backends name what they compute with in words of their own, which are often primitives' names.
 DIALECTS = ("maxjax/_max/", "maxjax/_stablehlo/", "maxjax/export/_")
@@ -154,13 +152,7 @@ def check(root: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=re.split(r"\n\n", __doc__ or "")[0])
-    parser.add_argument("root", nargs="?", type=Path, default=ROOT, help="holds maxjax/")
-    problems = check(parser.parse_args(arguments).root)
-    for problem in problems:
-        print(problem)
-    print(f"{len(problems)} problems" if problems else "maxjax/: primitives' blocks are closed")
-    return 1 if problems else 0
+    return report(arguments, __doc__, check, "primitives' blocks are closed")
 
 
 if __name__ == "__main__":

@@ -19,12 +19,13 @@ Imports under `if TYPE_CHECKING:` are for the type checker and do not count.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.problems import report
 
 PACKAGE = "maxjax"
 PUBLIC = "public modules"
@@ -349,18 +350,7 @@ def check(root: Path, late_imports: Mapping[str, str] = LATE_IMPORTS) -> list[Pr
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description="Check who imports whom in maxjax, and what stands between modules.")
-    default = Path(__file__).resolve().parent.parent
-    parser.add_argument("root", nargs="?", type=Path, default=default, help="holds maxjax/")
-    root = parser.parse_args(arguments).root
-    if not (root / PACKAGE).is_dir():
-        parser.error(f"there is no {PACKAGE}/ in {root}")
-    problems = check(root)
-    for problem in problems:
-        print(problem)
-    print(f"{len(problems)} problems" if problems else f"{PACKAGE}/: imports go down")
-    return 1 if problems else 0
+    return report(arguments, __doc__, check, "imports go down")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from maxjax._base import dtypes
 from maxjax._ir.control_flow import Role, Structure
 
 if TYPE_CHECKING:
-    from maxjax._stablehlo.emitter import Emitter, Value
+    from maxjax._stablehlo.emitter import Emitter
+    from maxjax._stablehlo.writer import Value
 
 
 def choice(ctx: Emitter, flow: Structure, operands: Sequence[Value]) -> list[Value]:

@@ -12,8 +12,9 @@ from maxjax._base import dtypes
 from maxjax._ir.types import ShapedArray
 from maxjax._max.operations import LoweringError
 from maxjax._primitives.lapack import LAPACK_DTYPES
-from maxjax._stablehlo.emitter import Emitter, Rule, Value, conjugate
+from maxjax._stablehlo.emitter import Emitter, Rule, conjugate
 from maxjax._stablehlo.text import boolean, integers, listed
+from maxjax._stablehlo.writer import Value
 
 _PREFIXES = dict(zip(LAPACK_DTYPES, "sdcz", strict=True))
 _INT32 = np.dtype(np.int32)

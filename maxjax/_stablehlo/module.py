@@ -19,10 +19,11 @@ from maxjax._ir.runtime import Devices
 from maxjax._ir.symbolic import scope_of
 from maxjax._max.operations import LoweringError
 from maxjax._stablehlo.devices import mesh_line, sharding
-from maxjax._stablehlo.emitter import Emitter, Rule, Value
+from maxjax._stablehlo.emitter import Emitter, Rule
 from maxjax._stablehlo.keys import with_words
 from maxjax._stablehlo.rules import rules
 from maxjax._stablehlo.symbolic import SymbolicEmitter
+from maxjax._stablehlo.writer import Value
 from maxjax._transforms.simplify import simplify
 
 

@@ -12,9 +12,10 @@ from maxjax._base import dtypes
 from maxjax._ir.primitive import Primitive, registry
 from maxjax._primitives.gather_plan import GatherScatterMode
 from maxjax._stablehlo import linalg
-from maxjax._stablehlo.emitter import COMPARISONS, Emitter, Rule, Value, conjugate
+from maxjax._stablehlo.emitter import COMPARISONS, Emitter, Rule, conjugate
 from maxjax._stablehlo.operations import BINARY, CLIENT, UNARY
 from maxjax._stablehlo.text import integers, listed
+from maxjax._stablehlo.writer import Value
 
 
 def _elementwise(operation: str) -> Rule:

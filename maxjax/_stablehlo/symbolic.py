@@ -18,8 +18,9 @@ from maxjax._ir.dimensions import Dimension, Size, is_dimension, larger, symbol_
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.symbolic import linear_in, mismatch, specification_text, symbols_of
 from maxjax._max.operations import LoweringError
-from maxjax._stablehlo.emitter import Emitter, Rule, Value
+from maxjax._stablehlo.emitter import Emitter, Rule
 from maxjax._stablehlo.text import boolean, integers, listed
+from maxjax._stablehlo.writer import Value
 
 _INDEX = np.dtype(np.int32)
 # Values that the message of an assertion says.

@@ -9,10 +9,12 @@ from maxjax.lax._contraction import *
 from maxjax.lax._control import *
 from maxjax.lax._conversion import *
 from maxjax.lax._elementwise import *
+from maxjax.lax._exchanges import *
 from maxjax.lax._fft import *
 from maxjax.lax._gather_scatter import *
 from maxjax.lax._generators import *
 from maxjax.lax._joining import *
+from maxjax.lax._mapped_axes import *
 from maxjax.lax._permutations import *
 from maxjax.lax._polynomials import *
 from maxjax.lax._reduce_window import *

@@ -7,9 +7,9 @@ from typing import Any
 
 from maxjax._primitives.collective import pbroadcast_p, ppermute_p
 from maxjax._primitives.varying import vary
-from maxjax.lax._collectives import _axes, _check_bound, _each, _operand
+from maxjax.lax._mapped_axes import _axes, _check_bound, _each, _operand
 
-__all__ = ["pbroadcast", "ppermute", "pshuffle"]
+__all__ = ["pbroadcast", "ppermute", "ppermute_p", "pshuffle"]
 
 
 def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:

@@ -1,21 +1,11 @@
 """tools/check_asserts.py: no check is an assert, and every one is detected."""
 
 import ast
-import importlib.util
 
 import pytest
 
 from tests import ROOT
-
-
-def load_checker():
-    spec = importlib.util.spec_from_file_location("check_asserts", ROOT / "tools/check_asserts.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-check_asserts = load_checker()
+from tools import check_asserts
 
 
 def test_no_check_is_an_assert():

@@ -1,21 +1,12 @@
 """tools/check_blocks.py: primitives' blocks are closed, and every violation is detected."""
 
 import ast
-import importlib.util
 
 import pytest
 
 from tests import ROOT
+from tools import check_blocks
 
-
-def load_checker():
-    spec = importlib.util.spec_from_file_location("check_blocks", ROOT / "tools/check_blocks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-check_blocks = load_checker()
 NAMES = {"sin", "cos", "reshape", "mul"}
 
 

@@ -1,24 +1,11 @@
 """tools/check_layers.py: the package follows its layers, and every violation is detected."""
 
-import importlib.util
-import sys
 import textwrap
 
 import pytest
 
 from tests import ROOT
-
-
-def load_checker():
-    spec = importlib.util.spec_from_file_location("check_layers", ROOT / "tools/check_layers.py")
-    module = importlib.util.module_from_spec(spec)
-    # dataclasses look their module up by name
-    sys.modules["check_layers"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-check_layers = load_checker()
+from tools import check_layers
 
 
 def problems_of(folder, files, late_imports=None):

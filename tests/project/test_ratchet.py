@@ -25,7 +25,7 @@ def test_no_count_is_above_its_ceiling(capsys):
 
 
 @pytest.mark.parametrize(("name", "source"), [
-    ("files_over_600_lines", "\n" * 601),
+    ("files_over_600_lines_with_docstrings", '"""Text' + "\n" * 600 + '"""\n'),
     ("functions_over_60_lines", "def long():\n" + "    x = 1\n" * 61),
     ("complexity_over_30", "def twisted(x):\n" + "    if x: pass\n" * 31),
     ("primitives_named_outside_their_blocks", "def f(eqn):\n    n = eqn.primitive.name\n"
@@ -40,11 +40,24 @@ def test_each_count_sees_what_it_counts(tmp_path, name, source):
     assert "maxjax/_ir/one.py" in found[name].items[0]
 
 
+def test_a_long_file_is_long_with_docstrings_and_without(tmp_path):
+    found = ratchet.counts(project(tmp_path, "\n" * 601, ""))
+    assert {key for key, count in found.items() if count.value} == {
+        "files_over_600_lines", "files_over_600_lines_with_docstrings"}
+
+
 def test_what_just_fits_is_not_counted(tmp_path):
     source = ('def long():\n    """' + "\n" * 50 + '    """\n' + "    x = 1\n" * 60
               + "def twisted(x):\n" + "    if x: pass\n" * 29)
-    found = ratchet.counts(project(tmp_path, source + "\n" * 509, ""))
+    found = ratchet.counts(project(tmp_path, source + "\n" * (600 - source.count("\n")), ""))
     assert not any(count.value for count in found.values())
+
+
+def test_docstrings_count_in_one_of_the_counts_of_lines_alone(tmp_path):
+    source = '"""' + "\n" * 50 + '"""\n' + "\n" * 600
+    found = ratchet.counts(project(tmp_path, source, ""))
+    assert {key for key, count in found.items() if count.value} == {
+        "files_over_600_lines_with_docstrings"}
 
 
 def test_above_a_ceiling_is_an_error_that_names_what_is_counted():

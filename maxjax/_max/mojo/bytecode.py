@@ -416,8 +416,8 @@ class _Assembler:
             # A tile has at most half as many lines as elements (`vector.mojo`).
             -(-size // 2) if register in self.narrow else size
             for register, size in self.sizes.items()), default=1)
-        # Of whole vectors of the longest kind: an instruction on registers alone goes on to the
-        # end of one.
+        # A block is whole vectors of the longest kind, as an instruction on registers alone goes
+        # on to the end of one.
         block = _REGISTER_MEMORY // max(1, count * code.itemsize) // LEAST_BLOCK * LEAST_BLOCK
         code.block = max(LEAST_BLOCK, min(_MOST_BLOCK, block, _whole(self.elements)))
         if code.kind == "columns":

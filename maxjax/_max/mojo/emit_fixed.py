@@ -25,7 +25,7 @@ _SHORT_ROW_BYTES = 128
 _MOST_BESIDE, _MOST_LINES, _LEAST_POINTS = 8, 256, 16
 _NEAR = 4               # as `kernels/copies.mojo` has it
 _VECTOR_BYTES = 32      # of a row that is a vector by itself
-# Of columns that are added up in one accumulator: rounding errors grow with them.
+# So many rows of a column are added up in one accumulator: rounding errors grow with them.
 _MOST_ROWS = 64
 
 

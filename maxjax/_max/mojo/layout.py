@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# Of a walk.
+# The most dimensions that a walk has.
 MOST_DIMENSIONS = 16
 
 

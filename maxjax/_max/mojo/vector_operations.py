@@ -430,7 +430,7 @@ def own_operations() -> int:
     return len(singles()) + len(pairs())
 
 
-# Of operand k the elements follow one another, or there is one for all.
+# Bit k says whether operand k has elements that follow one another, or one for all.
 STEPS = tuple(1 << k for k in range(3))
 
 

@@ -57,7 +57,11 @@ _CAPTURED = re.compile(r"\b(?:[mpr]\d+(?:_\d+)?|t\d+_\d+)\b")
 
 def numbers_of(code: LoopCode) -> list[int]:
     """The integers behind the places of a call."""
-    return [x.numbers[-1] for x in every_instruction(code.items) if x.opcode in _WITH_INTEGER]
+    return [x.numbers[-1] for x in every_instruction(code.items) if _has_integer(x)]
+
+
+def _has_integer(x: Instruction) -> bool:
+    return x.opcode in _WITH_INTEGER and not x.is_bounded
 
 
 class LoopForm(Form):
@@ -128,6 +132,8 @@ def _in_memory(code: LoopCode) -> set[Register]:
         elif x.opcode == "reduce" and not is_total(x) or _is_called(x) \
                 or x.opcode == "move" and len({r.dtype for r in registers}) > 1:
             found.update(r.root for r in registers)
+        elif x.opcode == "assign":
+            found.update(r.root for r in x.written)
     return found
 
 
@@ -139,7 +145,7 @@ class _Writer:
         # The positions of integers, by instructions.
         first = 2 * code.operands
         self.integers = {id(x): first + number for number, x in enumerate(
-            x for x in every_instruction(code.items) if x.opcode in _WITH_INTEGER)}
+            x for x in every_instruction(code.items) if _has_integer(x))}
         # The positions of calls of the pack.
         self.calls = {id(x): number for number, x in enumerate(calls_of(code.items))
                       if _is_called(x)}
@@ -418,22 +424,29 @@ class _Writer:
             case "read":
                 assert target is not None
                 yield from self.read(target, self.row(x))
+            case "write" if x.is_bounded:
+                yield from self.write(x.sources[2], _row(x, self.index(x)))
             case "write":
                 yield (f"if 0 <= {self.index(x)} and "
                        f"{self.index(x)} < integer(args, {self.integers[id(x)]}):")
                 for text in self.write(x.sources[2], _row(x, self.index(x))):
                     yield f"    {text}"
+            case "assign":
+                yield from self.assign(x)
             case _:
                 yield f"{target} = integer(args, {self.integers[id(x)]})"
 
     def row(self, x: Instruction) -> str:
         """The text of where the row is that an instruction reads."""
+        if x.is_bounded:
+            return _row(x, self.index(x))
         last = f"integer(args, {self.integers[id(x)]}) - 1"
         return _row(x, f"max(0, min({self.index(x)}, {last}))")
 
     def index(self, x: Instruction) -> str:
         """The text of the index of the row that an instruction reads or writes."""
-        return f"Int({self.value(x.sources[1])})"
+        known = self.code.known.get(x.sources[1])
+        return str(known) if known is not None else f"Int({self.value(x.sources[1])})"
 
     def expression(self, x: Instruction, sources: list[str], width: str) -> str:
         assert x.target is not None
@@ -519,13 +532,7 @@ class _Writer:
         given, places, updates = x.sources
         rows, width, count = x.numbers[:3]
         target, = x.results
-        if given is target:
-            pass        # written in place
-        elif given.root in self.memory:
-            yield _copy(_place(target), _place(given), target.nbytes)
-        else:
-            for k in range(target.elements):
-                yield self.set(target, k, self.value(given, k))
+        yield from self.copied(target, given)
         at = _memory(target.root)
         for row in range(count):
             place = f"Int({self.value(places, row)})"
@@ -537,6 +544,37 @@ class _Writer:
                     value = f"{self.load(target.root, to, '1')} {sign} {value}"
                 yield (f"    store_bool({at}, {to}, {value})" if target.dtype == BOOL
                        else f"    {at}.unsafe_store({to}, {value})")
+
+    def assign(self, x: Instruction) -> Iterator[str]:
+        """Lines of a window at a place that is there."""
+        given, _, updates = x.sources
+        target, (stride, _, *lines) = x.target, x.numbers
+        assert target is not None
+        yield from self.copied(target, given)
+        size = target.dtype.itemsize
+        for number, line in enumerate(lines):
+            there = (f"{_place(target)}.unsafe_offset({line * size} + {stride * size} * "
+                     f"{self.index(x)})")
+            if updates.root in self.memory:
+                first = number * x.elements * size
+                here = f"{_place(updates)}.unsafe_offset({first})" if first else _place(updates)
+                yield _copy(there, here, x.elements * size)
+                continue
+            pointer = _pointer(target, there)
+            for k in range(x.elements):
+                value = self.value(updates, number * x.elements + k)
+                yield (f"store_bool({pointer}, {k}, {value})" if target.dtype == BOOL
+                       else f"{pointer}.unsafe_store({k}, {value})")
+
+    def copied(self, target: Register, given: Register) -> Iterator[str]:
+        """Brings all elements of a register to another, which is in memory."""
+        if given is target:
+            pass        # written in place
+        elif given.root in self.memory:
+            yield _copy(_place(target), _place(given), target.nbytes)
+        else:
+            for k in range(target.elements):
+                yield self.set(target, k, self.value(given, k))
 
 
 def _variable(register: Register, number: int) -> str:
@@ -569,8 +607,8 @@ def _copy(target: str, source: str, nbytes: int) -> str:
 
 
 def _row(x: Instruction, index: str) -> str:
-    nbytes, before, _ = x.numbers
-    return f"{x.sources[0]}.unsafe_offset({before} + {nbytes} * {index})"
+    stride, before = x.numbers[:2]
+    return f"{x.sources[0]}.unsafe_offset({before} + {stride} * {index})"
 
 
 def _pointer(register: Register, place: str) -> str:

@@ -25,10 +25,10 @@ DTYPES = ("float32", "float32", "int32", "bool", "float16")
 SHAPES = ((9,), (40,), (128,), (7, 5), (11, 11), (3, 4, 5), (2, 3, 4), (300,), (20, 17), (4, 4))
 
 
-def random_loop(seed: int, dtypes=DTYPES):
+def random_loop(seed: int, dtypes=DTYPES, shapes=SHAPES):
     """A loop that reads and writes windows of two arrays, and those arrays."""
     draw = random.Random(seed)
-    shapes = [draw.choice(SHAPES) for _ in range(2)]
+    shapes = [draw.choice(shapes) for _ in range(2)]
     dtype = draw.choice(dtypes)
     arrays = [(np.random.default_rng(seed + k).random(shape) * 9 - 2).astype(dtype)
               for k, shape in enumerate(shapes)]
@@ -95,6 +95,30 @@ def test_random_loops_as_kernels():
     loops = small(range(100, 124), dtypes=DTYPES[:-1])
     assert len(loops) > 12
     check_kernels(loops, loops)
+
+
+def test_random_runs_as_kernels():
+    loops = small(range(200, 216), dtypes=("float32", "int32", "bool"),
+                  shapes=((40,), (128,), (300,), (30, 4)))
+    assert len(loops) > 10
+    check_kernels(loops, loops)
+
+
+def moved(i, x, read, write):
+    """A run that is read at one place, and written half as large at another, and one beside it."""
+    run = lax.dynamic_slice(x, (i * 5 % 30 + read,), (20,))
+    return lax.dynamic_update_slice(x, run * 0.5 + 1, (i * 5 % 30 + write,))
+
+
+@pytest.mark.parametrize("read, is_fused", [(0, True), (3, False), (-3, False)])
+def test_what_is_computed_of_a_run_is_stored_there(read, is_fused):
+    """Without a copy, where nothing is read behind what is written."""
+    x = np.arange(60, dtype=np.float32)
+    loop = (lambda x: lax.fori_loop(0, 9, lambda i, x: moved(i, x, read, 0), x)), x
+    _, plan = planned(*loop)
+    text = plan.source.partition("while ")[2]
+    assert ("memcpy(dest=block.unsafe_offset(64).unsafe_offset" not in text) == is_fused, text
+    check_kernels(["it"] * 2, {"it": loop})
 
 
 WINDOWS = {     # an array, a window's shape: how many instructions read it

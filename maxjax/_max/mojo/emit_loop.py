@@ -14,6 +14,8 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+
 from maxjax._base import dtypes
 from maxjax._max.mojo.abi import ALIGNMENT, SCALAR_WORDS
 from maxjax._max.mojo.emitter import (
@@ -156,6 +158,11 @@ class _Writer:
                          if x.opcode == "apply" and x.name in _BETTER_KNOWN
                          for r in x.sources[1:] if r not in self.memory
                          and abs(code.known.get(r, _NO_LITERAL)) < _NO_LITERAL}
+        # Before the loop, all elements of these become one.
+        self.spreads = {x.target: x for x in self.code.items if isinstance(x, Instruction)
+                        and x.opcode == "spread" and x.target is not None and x.target.invariant
+                        and x.target.dtype != BOOL and x.sources[0].root.invariant
+                        and x.sources[0].root not in self.memory}
         self.vectors = 0
         self.runs = 0       # that are functions
 
@@ -212,8 +219,11 @@ class _Writer:
         for item in items:
             if run.take(item):
                 continue
+            is_stored = run.store(item)
             self.run(run)
             run = Run()
+            if is_stored:
+                continue
             if isinstance(item, Repeat):
                 self.repeat(item)
             elif isinstance(item, Choice):
@@ -230,10 +240,10 @@ class _Writer:
         """Computes long registers that follow from one another, a vector of all at a time: what
         only they read stays in the processor's registers."""
         members = run.members
-        if len(members) == 1 and is_row(members[0]):
+        if len(members) == 1 and is_row(members[0]) and run.stored is None:
             self.single(members[0])
         elif run.is_exact:
-            self.exact_run(members)
+            self.exact_run(members, run.stored)
         elif members:
             elements = members[0].elements
             if elements <= _MOST_UNROLLED * _VECTOR:
@@ -247,9 +257,12 @@ class _Writer:
         for item in run.late:
             self.single(item)
 
-    def exact_run(self, members: list[Instruction]) -> None:
+    def exact_run(self, members: list[Instruction], stored: Instruction | None) -> None:
         """A run with totals, which are added as the pack's functions do, or with rows, which end
         where they end."""
+        if stored is not None:
+            update = stored.sources[2]
+            self.line(f"var p{update.number} = {_pointer(update, self.window(stored))}")
         self.runs += 1
         totals = [x for x in members if is_total(x)]
         for x in members:
@@ -263,7 +276,7 @@ class _Writer:
             self.line(f"var t{self.runs}_{number} = {struct}()")
         first, lines = len(self.lines), self.lines
         self.depth += 1
-        self.vector(members, "i", "w")
+        self.vector(members, "i", "w", stored)
         self.depth -= 1
         body = lines[first:]
         del lines[first:]
@@ -288,13 +301,14 @@ class _Writer:
             self.line(self.set(target, 0, f"t{self.runs}_{number}.result()"
                                f".cast[{stored_name(target.dtype)}]()"))
 
-    def vector(self, run: list[Instruction], at: str, width: str) -> None:
+    def vector(self, run: list[Instruction], at: str, width: str,
+               stored: Instruction | None = None) -> None:
         names: dict[Register, str] = {}
         reads: Counter[Register] = Counter()    # of values that are at hand
         totals = 0
         for x in run:
             reads.update(r for r in x.sources if r in names)
-            values = [names.get(r) or self.load(r, at, width) for r in x.sources] \
+            values = [names.get(r) or self.line_of(r, at, width) for r in x.sources] \
                 if x.opcode not in ("spread", "read") else []
             if is_total(x):
                 self.line(f"t{self.runs}_{totals}.take[w, unit]({', '.join(values)})")
@@ -313,6 +327,10 @@ class _Writer:
             self.vectors += 1
             self.line(f"var v{self.vectors} = {value}")
             names[x.target] = f"v{self.vectors}"
+        if stored is not None:
+            update = stored.sources[2]
+            reads[update] += 1
+            self.line(_stored(f"p{update.number}", at, names[update], update.dtype))
         for register, name in names.items():
             if reads[register] < self.reads[register]:
                 self.line(self.store(register, at, name))
@@ -355,10 +373,15 @@ class _Writer:
         return f"load_bool[{width}]({place}, {at})" if root.dtype == BOOL else (
             f"load[{kind_name(root.dtype)}, {width}]({place}, {at})")
 
+    def line_of(self, register: Register, at: str, width: str) -> str:
+        """Some elements of a long register: of one before the loop, that whose elements they are.
+        """
+        x = self.spreads.get(register)
+        return self.load(register, at, width) if x is None else (
+            f"SIMD[{kind_name(register.dtype)}, {width}]({self.value(x.sources[0], x.numbers[0])})")
+
     def store(self, root: Register, at: str, value: str) -> str:
-        place = _memory(root)
-        return (f"store_bool({place}, {at}, {value})" if root.dtype == BOOL
-                else f"{place}.unsafe_store({at}, {value})")
+        return _stored(_memory(root), at, value, root.dtype)
 
     def read(self, register: Register, there: str) -> Iterator[str]:
         """Sets all elements to those at a place."""
@@ -566,6 +589,14 @@ class _Writer:
                 yield (f"store_bool({pointer}, {k}, {value})" if target.dtype == BOOL
                        else f"{pointer}.unsafe_store({k}, {value})")
 
+    def window(self, x: Instruction) -> str:
+        """The text of where the line is that an instruction writes."""
+        if x.opcode == "write":
+            return _row(x, self.index(x))
+        assert x.target is not None
+        step = x.numbers[0] * x.target.dtype.itemsize
+        return f"{_place(x.target)}.unsafe_offset({step} * {self.index(x)})"
+
     def copied(self, target: Register, given: Register) -> Iterator[str]:
         """Brings all elements of a register to another, which is in memory."""
         if given is target:
@@ -604,6 +635,11 @@ def _operand(x: Instruction) -> str:
 
 def _copy(target: str, source: str, nbytes: int) -> str:
     return f"unsafe_memcpy(dest={target}, src={source}, count={nbytes})"
+
+
+def _stored(pointer: str, at: str, value: str, dtype: np.dtype) -> str:
+    return (f"store_bool({pointer}, {at}, {value})" if dtype == BOOL
+            else f"{pointer}.unsafe_store({at}, {value})")
 
 
 def _row(x: Instruction, index: str) -> str:

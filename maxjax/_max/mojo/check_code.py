@@ -179,8 +179,18 @@ class _LoopChecks:
             case "read" | "write":
                 cell, index = x.sources[:2]
                 value = x.sources[2] if x.target is None else x.target
+                stride, first, rows = x.numbers[:3]
                 fits = cell.nbytes == 8 and index.nbytes in (4, 8) and index.elements == 1 \
-                    and x.numbers[0] == value.nbytes and x.numbers[1] >= 0 and x.numbers[2] > 0
+                    and min(stride, rows) > 0 and first >= 0
+                if x.target is not None and len(x.sources) > 2:
+                    end = first + (rows - 1) * stride + value.nbytes
+                    fits &= end <= x.sources[2].root.nbytes
+            case "assign":
+                array, index, value = x.sources
+                stride, places, *lines = x.numbers
+                fits = target == array.elements and index.nbytes in (4, 8) \
+                    and index.elements == 1 and value.elements == x.elements * len(lines) \
+                    and max(lines) + (places - 1) * stride + x.elements <= target
             case "call" if x.host is not None:
                 kinds = [*x.host.inputs, *x.host.outputs]
                 sizes = [register.nbytes for register in (*x.sources, *x.results)]

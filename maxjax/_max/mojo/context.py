@@ -13,6 +13,7 @@ from maxjax._base import dtypes
 from maxjax._ir.control_flow import Role, Structure
 from maxjax._max.host_step import Called, CalledStep, HostStep
 from maxjax._max.lowering import Lowering, reduction_identity
+from maxjax._max.mojo.loop_windows import MOST_LINES, lines_of
 from maxjax._max.mojo.nodes import (
     ON_HOST,
     PARTS,
@@ -66,10 +67,7 @@ _LEAST_GATHERED = 4096
 _MOST_LINE_BYTES = 1 << 17
 _LEAST_WINDOW_BYTES = 1 << 18
 _MOST_WEIGHT_BYTES = 1 << 20
-# Elements of a window, and its lines: smaller ones are rows of a gather or a scatter in loops over
-# few elements, which can do these themselves. Elsewhere a window has at least so many elements that
-# lie together; fewer are read in the kernel that needs them.
-_LEAST_WINDOW, _LEAST_LINES = 1024, 17
+# Elements of a window that lie together; fewer are read in the kernel that needs them.
 _LEAST_RUN = 8
 # Elements next to one another that are read in a row although others come between the rows.
 _SHORT_RUN = 16
@@ -595,14 +593,15 @@ class MojoContext(Lowering[Node]):
         """Whether a part is copied as a window: as rows, it would be many short ones."""
         axes = [axis for axis, (size, bound) in enumerate(zip(part, whole, strict=True))
                 if size != bound]
-        lines, size = math.prod(part[:max(axes, default=0)]), math.prod(part)
-        least = _LEAST_RUN if self._overlays else _LEAST_WINDOW
-        if len(axes) == 1 and part[axes[0]] > 1 and size >= least:
+        lines, size = lines_of(part, whole), math.prod(part)
+        if not self._overlays:
+            # A line is an instruction of a loop over few elements; so is a row, by its index.
+            is_row = len(axes) == 1 and lines == part[axes[0]] == 1
+            is_window = size > 1 and lines <= MOST_LINES and not is_row
+        elif len(axes) == 1 and part[axes[0]] > 1 and size >= _LEAST_RUN:
             is_window = True    # what lies together comes at once, not row by row
-        elif self._overlays:    # of a row's part, the same part of all rows would be copied first
+        else:                   # of a row's part, the same part of all rows would be copied first
             is_window = size > 0 and (lines > 1 or len(axes) > 1)
-        else:
-            is_window = size >= _LEAST_WINDOW and lines >= _LEAST_LINES
         return (is_window
                 and all(start.dtype.kind == "i" or start.dtype.itemsize < 8 for start in starts))
 

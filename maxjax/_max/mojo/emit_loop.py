@@ -14,6 +14,8 @@ import weakref
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+
 from maxjax._base import dtypes
 from maxjax._max.mojo.abi import ALIGNMENT, SCALAR_WORDS
 from maxjax._max.mojo.emitter import (
@@ -57,7 +59,11 @@ _CAPTURED = re.compile(r"\b(?:[mpr]\d+(?:_\d+)?|t\d+_\d+)\b")
 
 def numbers_of(code: LoopCode) -> list[int]:
     """The integers behind the places of a call."""
-    return [x.numbers[-1] for x in every_instruction(code.items) if x.opcode in _WITH_INTEGER]
+    return [x.numbers[-1] for x in every_instruction(code.items) if _has_integer(x)]
+
+
+def _has_integer(x: Instruction) -> bool:
+    return x.opcode in _WITH_INTEGER and not x.is_bounded
 
 
 class LoopForm(Form):
@@ -128,6 +134,8 @@ def _in_memory(code: LoopCode) -> set[Register]:
         elif x.opcode == "reduce" and not is_total(x) or _is_called(x) \
                 or x.opcode == "move" and len({r.dtype for r in registers}) > 1:
             found.update(r.root for r in registers)
+        elif x.opcode == "assign":
+            found.update(r.root for r in x.written)
     return found
 
 
@@ -139,7 +147,7 @@ class _Writer:
         # The positions of integers, by instructions.
         first = 2 * code.operands
         self.integers = {id(x): first + number for number, x in enumerate(
-            x for x in every_instruction(code.items) if x.opcode in _WITH_INTEGER)}
+            x for x in every_instruction(code.items) if _has_integer(x))}
         # The positions of calls of the pack.
         self.calls = {id(x): number for number, x in enumerate(calls_of(code.items))
                       if _is_called(x)}
@@ -150,6 +158,11 @@ class _Writer:
                          if x.opcode == "apply" and x.name in _BETTER_KNOWN
                          for r in x.sources[1:] if r not in self.memory
                          and abs(code.known.get(r, _NO_LITERAL)) < _NO_LITERAL}
+        # Before the loop, all elements of these become one.
+        self.spreads = {x.target: x for x in self.code.items if isinstance(x, Instruction)
+                        and x.opcode == "spread" and x.target is not None and x.target.invariant
+                        and x.target.dtype != BOOL and x.sources[0].root.invariant
+                        and x.sources[0].root not in self.memory}
         self.vectors = 0
         self.runs = 0       # that are functions
 
@@ -206,8 +219,11 @@ class _Writer:
         for item in items:
             if run.take(item):
                 continue
+            is_stored = run.store(item)
             self.run(run)
             run = Run()
+            if is_stored:
+                continue
             if isinstance(item, Repeat):
                 self.repeat(item)
             elif isinstance(item, Choice):
@@ -224,10 +240,10 @@ class _Writer:
         """Computes long registers that follow from one another, a vector of all at a time: what
         only they read stays in the processor's registers."""
         members = run.members
-        if len(members) == 1 and is_row(members[0]):
+        if len(members) == 1 and is_row(members[0]) and run.stored is None:
             self.single(members[0])
         elif run.is_exact:
-            self.exact_run(members)
+            self.exact_run(members, run.stored)
         elif members:
             elements = members[0].elements
             if elements <= _MOST_UNROLLED * _VECTOR:
@@ -241,9 +257,12 @@ class _Writer:
         for item in run.late:
             self.single(item)
 
-    def exact_run(self, members: list[Instruction]) -> None:
+    def exact_run(self, members: list[Instruction], stored: Instruction | None) -> None:
         """A run with totals, which are added as the pack's functions do, or with rows, which end
         where they end."""
+        if stored is not None:
+            update = stored.sources[2]
+            self.line(f"var p{update.number} = {_pointer(update, self.window(stored))}")
         self.runs += 1
         totals = [x for x in members if is_total(x)]
         for x in members:
@@ -257,7 +276,7 @@ class _Writer:
             self.line(f"var t{self.runs}_{number} = {struct}()")
         first, lines = len(self.lines), self.lines
         self.depth += 1
-        self.vector(members, "i", "w")
+        self.vector(members, "i", "w", stored)
         self.depth -= 1
         body = lines[first:]
         del lines[first:]
@@ -282,13 +301,14 @@ class _Writer:
             self.line(self.set(target, 0, f"t{self.runs}_{number}.result()"
                                f".cast[{stored_name(target.dtype)}]()"))
 
-    def vector(self, run: list[Instruction], at: str, width: str) -> None:
+    def vector(self, run: list[Instruction], at: str, width: str,
+               stored: Instruction | None = None) -> None:
         names: dict[Register, str] = {}
         reads: Counter[Register] = Counter()    # of values that are at hand
         totals = 0
         for x in run:
             reads.update(r for r in x.sources if r in names)
-            values = [names.get(r) or self.load(r, at, width) for r in x.sources] \
+            values = [names.get(r) or self.line_of(r, at, width) for r in x.sources] \
                 if x.opcode not in ("spread", "read") else []
             if is_total(x):
                 self.line(f"t{self.runs}_{totals}.take[w, unit]({', '.join(values)})")
@@ -307,6 +327,10 @@ class _Writer:
             self.vectors += 1
             self.line(f"var v{self.vectors} = {value}")
             names[x.target] = f"v{self.vectors}"
+        if stored is not None:
+            update = stored.sources[2]
+            reads[update] += 1
+            self.line(_stored(f"p{update.number}", at, names[update], update.dtype))
         for register, name in names.items():
             if reads[register] < self.reads[register]:
                 self.line(self.store(register, at, name))
@@ -349,10 +373,15 @@ class _Writer:
         return f"load_bool[{width}]({place}, {at})" if root.dtype == BOOL else (
             f"load[{kind_name(root.dtype)}, {width}]({place}, {at})")
 
+    def line_of(self, register: Register, at: str, width: str) -> str:
+        """Some elements of a long register: of one before the loop, that whose elements they are.
+        """
+        x = self.spreads.get(register)
+        return self.load(register, at, width) if x is None else (
+            f"SIMD[{kind_name(register.dtype)}, {width}]({self.value(x.sources[0], x.numbers[0])})")
+
     def store(self, root: Register, at: str, value: str) -> str:
-        place = _memory(root)
-        return (f"store_bool({place}, {at}, {value})" if root.dtype == BOOL
-                else f"{place}.unsafe_store({at}, {value})")
+        return _stored(_memory(root), at, value, root.dtype)
 
     def read(self, register: Register, there: str) -> Iterator[str]:
         """Sets all elements to those at a place."""
@@ -418,22 +447,29 @@ class _Writer:
             case "read":
                 assert target is not None
                 yield from self.read(target, self.row(x))
+            case "write" if x.is_bounded:
+                yield from self.write(x.sources[2], _row(x, self.index(x)))
             case "write":
                 yield (f"if 0 <= {self.index(x)} and "
                        f"{self.index(x)} < integer(args, {self.integers[id(x)]}):")
                 for text in self.write(x.sources[2], _row(x, self.index(x))):
                     yield f"    {text}"
+            case "assign":
+                yield from self.assign(x)
             case _:
                 yield f"{target} = integer(args, {self.integers[id(x)]})"
 
     def row(self, x: Instruction) -> str:
         """The text of where the row is that an instruction reads."""
+        if x.is_bounded:
+            return _row(x, self.index(x))
         last = f"integer(args, {self.integers[id(x)]}) - 1"
         return _row(x, f"max(0, min({self.index(x)}, {last}))")
 
     def index(self, x: Instruction) -> str:
         """The text of the index of the row that an instruction reads or writes."""
-        return f"Int({self.value(x.sources[1])})"
+        known = self.code.known.get(x.sources[1])
+        return str(known) if known is not None else f"Int({self.value(x.sources[1])})"
 
     def expression(self, x: Instruction, sources: list[str], width: str) -> str:
         assert x.target is not None
@@ -519,13 +555,7 @@ class _Writer:
         given, places, updates = x.sources
         rows, width, count = x.numbers[:3]
         target, = x.results
-        if given is target:
-            pass        # written in place
-        elif given.root in self.memory:
-            yield _copy(_place(target), _place(given), target.nbytes)
-        else:
-            for k in range(target.elements):
-                yield self.set(target, k, self.value(given, k))
+        yield from self.copied(target, given)
         at = _memory(target.root)
         for row in range(count):
             place = f"Int({self.value(places, row)})"
@@ -537,6 +567,45 @@ class _Writer:
                     value = f"{self.load(target.root, to, '1')} {sign} {value}"
                 yield (f"    store_bool({at}, {to}, {value})" if target.dtype == BOOL
                        else f"    {at}.unsafe_store({to}, {value})")
+
+    def assign(self, x: Instruction) -> Iterator[str]:
+        """Lines of a window at a place that is there."""
+        given, _, updates = x.sources
+        target, (stride, _, *lines) = x.target, x.numbers
+        assert target is not None
+        yield from self.copied(target, given)
+        size = target.dtype.itemsize
+        for number, line in enumerate(lines):
+            there = (f"{_place(target)}.unsafe_offset({line * size} + {stride * size} * "
+                     f"{self.index(x)})")
+            if updates.root in self.memory:
+                first = number * x.elements * size
+                here = f"{_place(updates)}.unsafe_offset({first})" if first else _place(updates)
+                yield _copy(there, here, x.elements * size)
+                continue
+            pointer = _pointer(target, there)
+            for k in range(x.elements):
+                value = self.value(updates, number * x.elements + k)
+                yield (f"store_bool({pointer}, {k}, {value})" if target.dtype == BOOL
+                       else f"{pointer}.unsafe_store({k}, {value})")
+
+    def window(self, x: Instruction) -> str:
+        """The text of where the line is that an instruction writes."""
+        if x.opcode == "write":
+            return _row(x, self.index(x))
+        assert x.target is not None
+        step = x.numbers[0] * x.target.dtype.itemsize
+        return f"{_place(x.target)}.unsafe_offset({step} * {self.index(x)})"
+
+    def copied(self, target: Register, given: Register) -> Iterator[str]:
+        """Brings all elements of a register to another, which is in memory."""
+        if given is target:
+            pass        # written in place
+        elif given.root in self.memory:
+            yield _copy(_place(target), _place(given), target.nbytes)
+        else:
+            for k in range(target.elements):
+                yield self.set(target, k, self.value(given, k))
 
 
 def _variable(register: Register, number: int) -> str:
@@ -568,9 +637,14 @@ def _copy(target: str, source: str, nbytes: int) -> str:
     return f"unsafe_memcpy(dest={target}, src={source}, count={nbytes})"
 
 
+def _stored(pointer: str, at: str, value: str, dtype: np.dtype) -> str:
+    return (f"store_bool({pointer}, {at}, {value})" if dtype == BOOL
+            else f"{pointer}.unsafe_store({at}, {value})")
+
+
 def _row(x: Instruction, index: str) -> str:
-    nbytes, before, _ = x.numbers
-    return f"{x.sources[0]}.unsafe_offset({before} + {nbytes} * {index})"
+    stride, before = x.numbers[:2]
+    return f"{x.sources[0]}.unsafe_offset({before} + {stride} * {index})"
 
 
 def _pointer(register: Register, place: str) -> str:

@@ -38,7 +38,8 @@ _MOST_PASSES = 3
 _IN_ORDER = (0, 1, 0, 1)
 
 # What does nothing but write a register, which it does not read.
-_ONLY_WRITING = frozenset(("apply", "spread", "move", "load", "read", "point", "aim"))
+_ONLY_WRITING = frozenset((
+    "apply", "spread", "move", "load", "read", "point", "aim", "assign"))
 
 
 def without_unread(items: list[Item]) -> None:
@@ -88,8 +89,9 @@ class _Copies:
         self.readers: dict[Register, list[_Entry]] = {}
         self.writers: dict[Register, list[_Entry]] = {}
         self.aimed = {x.sources[0].root for x in every_instruction(block) if x.opcode == "aim"}
-        self.aimed |= {x.sources[2].root for x in every_instruction(block)
-                       if x.opcode == "read" and len(x.sources) > 2}
+        # Where these are read, they are known to be.
+        self.reached = {x.sources[2].root for x in every_instruction(block)
+                        if x.opcode == "read" and len(x.sources) > 2}
         self.entries: list[_Entry] = []
         self.copies: list[_Entry] = []
         self.names: dict[Register, Register] = {}
@@ -120,7 +122,8 @@ class _Copies:
         target, (source,) = copy.item.target, copy.item.sources
         if target is None or not target.elements == source.elements == copy.item.elements \
                 or copy.item.numbers != _IN_ORDER or target.dtype != source.dtype \
-                or source.root in self.kept or {target.root, source.root} & self.aimed:
+                or source.root in self.kept or source.root in self.reached \
+                or {target.root, source.root} & self.aimed:
             return False
         made = [x for x in self.writers.get(source.root, ())
                 if any(written.overlaps(source) for written in x.writes)]
@@ -160,6 +163,8 @@ def _may_write(x: Instruction, source: Register, target: Register) -> bool:
     that it reads, element by element or, where an array has a row written, if that is the array."""
     if x.opcode == "apply":
         return x.target is source
+    if x.opcode == "assign":
+        return x.target is source and target not in x.sources[1:]
     return bool(x.assigned) and x.results == (source,) and target not in x.sources[1:]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxjax._max.elementwise_kernels import CHEAP
-from maxjax._max.mojo.scalar_code import Instruction, Item
+from maxjax._max.mojo.scalar_code import Instruction, Item, Register
 
 MOST_VARIABLES = 4      # elements of a register that are variables, and are not gone through
 _SUMMED = tuple(map(np.dtype, ("float32", "float64", "int32", "int64", "uint32", "uint64")))
@@ -45,22 +45,43 @@ def elements_of(x: Instruction) -> int:
     return x.elements if register is None else register.elements
 
 
+def _array_of(x: Instruction) -> Register:
+    """The register that stands for the array of which a row is read or written: itself, or what
+    holds where it is."""
+    if x.opcode == "assign":
+        return x.sources[0].root
+    return x.sources[2].root if x.opcode == "read" and len(x.sources) > 2 else x.sources[0]
+
+
+def _window_of(x: Instruction) -> tuple[Register, int, int] | None:
+    """Where a line is that is read, or written in place: its index, how far in bytes those are
+    apart that it counts, and the first; None of what may not be there, or is several lines."""
+    if x.opcode == "assign":
+        stride, _, *lines = x.numbers
+        size = x.sources[2].dtype.itemsize
+        return (x.sources[1], stride * size, lines[0] * size) \
+            if len(lines) == 1 and x.target is x.sources[0] else None
+    return (x.sources[1], x.numbers[0], x.numbers[1]) if x.is_bounded else None
+
+
 class Run:
     """Instructions on equally many elements that are computed together, vector by vector.
 
     Attributes:
       members: long operations, rows that are read, and totals of what is computed.
       late: instructions on single elements that stand between them, and come after the run.
+      stored: what writes a member's elements to a window of an array, while they are computed.
     """
 
     def __init__(self) -> None:
         self.members: list[Instruction] = []
         self.late: list[Instruction] = []
+        self.stored: Instruction | None = None
 
     @property
     def is_exact(self) -> bool:
         """Whether it goes through no element beyond the last one."""
-        return any(is_row(x) or is_total(x) for x in self.members)
+        return self.stored is not None or any(is_row(x) or is_total(x) for x in self.members)
 
     def take(self, item: Item) -> bool:
         """Adds an item, if it can be computed together with what is there."""
@@ -76,6 +97,30 @@ class Run:
             self.late.append(item)
             return True
         return False
+
+    def store(self, item: Item) -> bool:
+        """Ends the run with what writes one line of a window, if all that reads the array before
+        that reads it there, element by element, or has read it when the run begins."""
+        if not isinstance(item, Instruction) or item.opcode not in ("assign", "write"):
+            return False
+        place = _window_of(item)
+        if place is None:
+            return False
+        array, index, update = _array_of(item), *item.sources[1:]
+        made = [x for x in self.members if update in x.written]
+        if len(made) != 1 or made[0].opcode != "apply" or elements_of(made[0]) != update.elements:
+            return False
+        for x in (*self.members, *self.late):
+            if x.opcode == "read" and _array_of(x) is array:
+                if x in self.late or _window_of(x) != place:
+                    return False
+            elif any(r.root is array for r in x.sources):
+                return False
+        if any(r.root is index.root for x in (*self.members, *self.late) for r in x.written) \
+                or any(r.root is update for x in self.late for r in x.written):
+            return False
+        self.stored = item
+        return True
 
     def _continues(self, item: Instruction) -> bool:
         if not self.members:

@@ -11,7 +11,9 @@ and choices, which is written one after the other with jumps:
   load, store     a register from an operand of the call, or to it
   point, aim      a register holds where an operand, or another register, begins
   next, put       the elements there to a register, or from it; the place moves on
-  read, write     a row of a large array to a register, or from it, by its index
+  read, write     a row of a large array to a register, or from it, by its index; or elements from
+                  one on, which are rows that overlap
+  assign          a register becomes another, in which some elements are others, from one on
   set             a register holds a number: how often a loop runs
 
 Registers of one element take eight bytes. Others are of whole vectors: an operation goes on to the
@@ -100,8 +102,10 @@ class Instruction(NamedTuple):
         first element; of ``move`` the first elements and the steps of target and source; of
         ``load``, ``store`` and ``point`` the operand, and of the last a byte offset; of ``next``
         and ``put`` the bytes from one to the next; of ``aim`` a byte offset; of ``set`` the number;
-        of ``call`` its integers behind the places; of ``read`` and ``write`` a row's bytes, those
-        before the first row, and the number of rows.
+        of ``call`` its integers behind the places; of ``read`` and ``write`` the bytes from one row
+        to the next, those before the first row, the number of rows, and 1 if the index is known to
+        be that of one; of ``assign``, which writes several lines of so many elements, those from
+        one place to the next, the number of places, and where each line begins.
       results: registers that a ``call`` writes.
       host: the step of the host that is called, if it is one.
     """
@@ -147,6 +151,11 @@ class Instruction(NamedTuple):
         return kind if kind in ("set", "add", "mul") else ""
 
     @property
+    def is_bounded(self) -> bool:
+        """Whether a row that is read or written is there."""
+        return self.opcode in ("read", "write") and len(self.numbers) > 3
+
+    @property
     def is_own(self) -> bool:
         """Whether the machine does itself what it calls."""
         return self.is_product or self.assigned == "set" and self.numbers[2] == 1 \
@@ -175,6 +184,8 @@ class Instruction(NamedTuple):
             return f"{self.target} = at {inputs[0]}[{inputs[1]}]"
         if self.opcode == "write":
             return f"at {inputs[0]}[{inputs[1]}] = {inputs[2]}"
+        if self.opcode == "assign":
+            return f"{self.target} = {inputs[0]}, at [{inputs[1]}] {inputs[2]}"
         if self.opcode == "reduce" and self.numbers[0] > 1:
             inputs.append(f"{self.numbers[0]} lines")
         targets = ", ".join(map(str, self.written))
@@ -500,8 +511,7 @@ class _Writer:
                          pointer=self.integers[id(x)])
             case "call" if x.is_own:
                 rows, width = x.numbers[:2]
-                self.put("assign", x.results[0].offset, a, b, c, x.results[0].nbytes, rows,
-                         (width * size, x.sources[1].nbytes))
+                self.assign(x.results[0], x.sources, a, width * size, rows, width * size)
             case "call":
                 self.put("call", word=function, pointer=self.integers[id(x)])
             case "spread":
@@ -527,12 +537,33 @@ class _Writer:
             case "set":
                 self.put("set", target, word=x.numbers[0])
             case "read" | "write":
-                nbytes, offset, rows = x.numbers
+                stride, offset, rows = x.numbers[:3]
                 wide = x.sources[1].dtype.itemsize
-                self.put(x.opcode, c if x.target is None else target, a, b, wide, nbytes,
-                         word=rows, last=(offset, 0))
+                value = x.sources[2] if x.target is None else x.target
+                self.put(x.opcode, value.offset, a, b, wide, value.nbytes,
+                         word=rows, last=(offset, stride))
+            case "assign":
+                assert x.target is not None
+                stride, places, *lines = x.numbers
+                for number, line in enumerate(lines):
+                    self.assign(x.target, x.sources, x.target.offset if number else a,
+                                x.elements * size, places, stride * size, line * size,
+                                number * x.elements * size)
             case _:
                 raise AssertionError(x.opcode)
+
+    def assign(self, target: Register, sources: Sequence[Register], given: int, nbytes: int,
+               places: int, stride: int, at: int = 0, begin: int = 0) -> None:
+        """Bytes of the third source, from ``begin`` on, at a place of the target.
+
+        Args:
+          given: what is copied to the target before, if that is not there.
+          places, stride: how many there are, and the bytes from one to the next.
+          at: the first place.
+        """
+        self.put("assign", target.offset + at, given + at if given == target.offset else given,
+                 sources[1].offset, sources[2].offset + begin, target.nbytes,
+                 word=stride << 32 | places, last=(nbytes, sources[1].nbytes))
 
 
 def _lines(items: list[Item], depth: int) -> Iterator[str]:

@@ -38,6 +38,7 @@ from maxjax._max.mojo.loop_memory import (
     unchanged,
 )
 from maxjax._max.mojo.loop_ranges import Range, Ranges, known_range, step_of
+from maxjax._max.mojo.loop_windows import MOST_LINES, Window, window
 from maxjax._max.mojo.nodes import (
     COPIED,
     Access,
@@ -81,7 +82,7 @@ _MOST_BYTES = 48 << 10          # of registers
 _MOST_INSTRUCTIONS = 4096
 _MOST_SINGLES = 4               # elements that are rather computed one by one
 _MOST_LOOKED_UP = 8             # of a table, at a time
-_MOST_LINES = 16                # of elements that are moved by one instruction each
+_MOST_IN_WINDOW = 32            # of a large array, likewise; more are a loop function's
 
 
 class SmallLoop:
@@ -484,7 +485,7 @@ class _Builder:
         line = max(range(len(dims)), key=lambda dim: dims[dim][0], default=-1)
         count, step, source_step = dims[line] if dims else (1, 1, 1)
         rest = [dim for number, dim in enumerate(dims) if number != line]
-        if math.prod(size for size, _, _ in rest) > _MOST_LINES:
+        if math.prod(size for size, _, _ in rest) > MOST_LINES:
             raise Unsuited
         offsets = [(to, begin)]
         for size, target_stride, source_stride in rest:
@@ -538,6 +539,13 @@ class _Builder:
         if node.host is not None:
             return self.host_step(node, node.host, registers(values), read)
         x = values[0]
+        if node.function.startswith(("read_window_", "write_window_")):
+            place, *updates = registers(values[1:])
+            if isinstance(x, Memory) and math.prod(
+                    node.integers[1:1 + node.integers[0]]) > _MOST_IN_WINDOW:
+                raise Unsuited
+            return {0: self.write_window(node, x, place, *updates) if updates
+                    else self.read_window(node, x, place)}
         if isinstance(x, Memory):
             indices, *updates = registers(values[1:])
             if node.function.startswith("gather_rows_"):
@@ -548,7 +556,7 @@ class _Builder:
         given = registers(values)
         if node.function.startswith("gather_rows_"):
             outer, _, inner, count = node.integers[:4]
-            if outer * count <= (_MOST_LINES if inner == 1 else 1):
+            if outer * count <= (MOST_LINES if inner == 1 else 1):
                 return {0: self.read_rows(node, self.table(given[0]), given[1], given[0])}
         made = {result.number: self.new(result.size, result.dtype) for result in read}
         if node.strided:
@@ -613,7 +621,7 @@ class _Builder:
         target = self.new(outer * count * inner, x.dtype,
                           x.is_constant and x.cell.invariant and indices.invariant)
         # Many elements of a table are read as vectors where the loop is a function.
-        if outer * count > (1 if inner > 1 else _MOST_LINES if register is not None
+        if outer * count > (1 if inner > 1 else MOST_LINES if register is not None
                             else _MOST_LOOKED_UP):
             raise Unsuited
         nbytes = inner * x.dtype.itemsize
@@ -632,7 +640,7 @@ class _Builder:
         """Elements of a large array that are always the same ones."""
         dims = merged([(size, target, stride) for size, target, stride
                         in zip(shape, row_major(shape), access.strides, strict=True)])
-        if len(dims) > 1 or dims and dims[0][0] > _MOST_LINES and dims[0][2] != 1:
+        if len(dims) > 1 or dims and dims[0][0] > MOST_LINES and dims[0][2] != 1:
             raise Unsuited
         size, _, stride = dims[0] if dims else (1, 1, 1)
         first = self.load(self.plan.constant(np.zeros((), np.int32)), 1, np.dtype(np.int32))
@@ -651,7 +659,7 @@ class _Builder:
         rows, width, count = node.integers[:3]
         kind = node.function.removeprefix("scatter_rows_").removesuffix(f"_{x.dtype}")
         if kind not in COMBINED or x.is_constant or kind != "set" and x.dtype == BOOL or (
-                count > (_MOST_LINES if width == 1 else 1)):
+                count > (MOST_LINES if width == 1 else 1)):
             raise Unsuited
         nbytes = width * x.dtype.itemsize
         for k in range(count):
@@ -665,11 +673,78 @@ class _Builder:
                                        operation(name, x.dtype, x.dtype), width, name=name)
             self.block.append(self.row("write", None, (x.cell, index, update), rows, nbytes))
 
-    def row(self, opcode: str, target: Register | None, sources: tuple[Register, ...], rows: int,
-            nbytes: int, offset: int = 0) -> Instruction:
-        if max(offset, nbytes) >= 1 << 31:      # beyond an instruction's numbers
+    def read_window(self, node: Call, x: Value, positions: Register) -> Register:
+        """A window at a computed place, each line by an instruction of its own."""
+        place = window(node.integers)
+        own = x if isinstance(x, Register) and x not in self.loaded else None
+        memory = self.table(x) if isinstance(x, Register) else x
+        index = self.index(place, positions)
+        count, itemsize = place.run, memory.dtype.itemsize
+        target = self.new(count * len(place.lines), memory.dtype,
+                          memory.is_constant and memory.cell.invariant and index.invariant)
+        block = self.prologue if target.invariant else self.block
+        for number, line in enumerate(place.lines):
+            piece = target if len(place.lines) == 1 else self.new(
+                count, memory.dtype, target.invariant)
+            # What is read of a register is read after that is written.
+            block.append(self.row("read", piece, (memory.cell, index, *([own] if own else [])),
+                                  place.places, place.stride * itemsize, line * itemsize, True))
+            if piece is not target:
+                self.move(target, number * count, piece, 0, [(count, 1, 1)])
+        return target
+
+    def write_window(self, node: Call, x: Value, positions: Register, updates: Register) -> Value:
+        """An array with a window written at a computed place."""
+        place = window(node.integers)
+        index = self.index(place, positions)
+        count, itemsize = place.run, updates.dtype.itemsize
+        if isinstance(x, Register):
+            made = self.new(x.elements, x.dtype)
+            self.put("assign", made, x, index, updates, elements=count, numbers=(
+                place.stride, place.places, *place.lines))
+            return made
+        if x.is_constant:
             raise Unsuited
-        return Instruction(opcode, target, sources, numbers=(nbytes, offset, rows))
+        for number, line in enumerate(place.lines):
+            piece = updates
+            if len(place.lines) > 1:
+                piece = self.new(count, x.dtype)
+                self.move(piece, 0, updates, number * count, [(count, 1, 1)])
+            self.block.append(self.row("write", None, (x.cell, index, piece), place.places,
+                                       place.stride * itemsize, line * itemsize, True))
+        return x
+
+    def index(self, place: Window, positions: Register) -> Register:
+        """The index of a window's place, which is one that is there."""
+        word = np.dtype(np.int64)
+        index: Register | None = None
+        for axis, stride, last in zip(place.axes, place.strides, place.lasts, strict=True):
+            position = self.integer("min", self.element(positions, axis), last)
+            position = self.integer("max", position, 0)
+            if stride != place.stride:
+                position = self.integer("mul", position, stride)
+            index = position if index is None else self.computed(
+                [index, position], 1, word, "apply", operation("add", word, word), 1, name="add")
+        assert index is not None
+        return index
+
+    def integer(self, name: str, x: Register, number: int) -> Register:
+        """An integer and a number."""
+        given = [x, self.load(self.plan.constant(np.array(number, x.dtype)), 1, x.dtype)]
+        same = self.ranges.unchanged(name, given)
+        if same is not None:
+            return same
+        made = self.computed(given, 1, x.dtype, "apply", operation(name, x.dtype, x.dtype), 1,
+                             name=name)
+        self.ranges.set(made, self.ranges.result(name, given, x.dtype))
+        return made
+
+    def row(self, opcode: str, target: Register | None, sources: tuple[Register, ...], rows: int,
+            stride: int, offset: int = 0, is_bounded: bool = False) -> Instruction:
+        if max(offset, stride) >= 1 << 31:      # beyond an instruction's numbers
+            raise Unsuited
+        return Instruction(opcode, target, sources, numbers=(
+            stride, offset, rows, *([1] if is_bounded else [])))
 
     def inner(self, flow: Structure, given: Sequence[Value],
               read: Sequence[Result]) -> Mapping[int, Value]:

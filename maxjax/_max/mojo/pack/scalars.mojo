@@ -82,7 +82,7 @@ def row_number(x: Words, block: Bytes) -> Int:
 def row(x: Words, block: Bytes, number: Int) -> Bytes:
     """Where a row of a large array begins."""
     return pointer(block.unsafe_offset(short(x, A)))[].unsafe_offset(
-        short(x, FIRST) + number * short(x, NUMBER))
+        short(x, FIRST) + number * short(x, SECOND))
 
 
 @always_inline
@@ -270,7 +270,8 @@ def scalar_machine(slots: Slots, args: Args) abi("C"):
             else:
                 product[DType.float64](target, a, b, numbers)
         elif kind == ASSIGN:
-            # An array with one row written, unless that is out of bounds.
+            # An array with one row written, unless that is out of bounds: so many rows, or places, are
+            # there, and so far apart.
             var target = block.unsafe_offset(short(x, TARGET))
             if short(x, TARGET) != short(x, A):
                 unsafe_memcpy(dest=target, src=block.unsafe_offset(short(x, A)),
@@ -280,8 +281,8 @@ def scalar_machine(slots: Slots, args: Args) abi("C"):
                 Int(place.unsafe_bitcast[Int32]()[]) if short(x, SECOND) == 4
                 else Int(place.unsafe_bitcast[Int64]()[])
             )
-            if 0 <= number and number < integer(x, 0):
-                copy_one(target.unsafe_offset(number * short(x, FIRST)),
+            if 0 <= number and number < short(x, 0):
+                copy_one(target.unsafe_offset(number * short(x, 1)),
                          block.unsafe_offset(short(x, C)), short(x, FIRST))
         elif kind == END:
             return

@@ -25,7 +25,7 @@ from maxjax._primitives.sharding import freed
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import Device
 from maxjax._runtime.operand_devices import check_can_go
-from maxjax._runtime.outside_values import leaf_aval
+from maxjax._runtime.outside_values import leaf_aval, not_numeric
 from maxjax._runtime.placement import device_put
 from maxjax._transforms.jvp import JVPTracer
 from maxjax.lax._conversion import filled_opaque, lying_like
@@ -223,9 +223,7 @@ def _is_valid(host: np.ndarray) -> bool:
 
 def _invalid(value: object, host: np.ndarray) -> TypeError:
     """The error of a value that NumPy reads as this array."""
-    dtype = "object" if host.dtype == np.dtype(np.object_) else host.dtype
-    return TypeError(f"Value '{value}' with dtype {dtype} is not a valid JAX array type. Only "
-                     "arrays of numeric types are supported by JAX.")
+    return not_numeric(value, "object" if host.dtype == np.dtype(np.object_) else host.dtype)
 
 
 def _python_number(value: Any, dtype: Any) -> np.ndarray:
@@ -587,8 +585,7 @@ def _check_broadcast(have: tuple[int, ...], shape: tuple[int, ...]) -> None:
 
 def _like(a: Any, name: str) -> Any:
     if isinstance(a, (np.ndarray, np.generic)) and leaf_aval(a) is None:
-        raise TypeError(f"Value '{a}' with dtype {a.dtype} is not a valid JAX array type. Only "
-                        "arrays of numeric types are supported by JAX.")
+        raise not_numeric(a)
     if hasattr(a, "dtype") and hasattr(a, "shape"):     # also ShapeDtypeStruct and the like
         return a
     return as_array(a, name)

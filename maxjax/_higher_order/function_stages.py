@@ -33,6 +33,10 @@ _STATIC_IN = {
 }
 
 
+# By name: what JAX jits, and says so in errors.
+jitted_functions: dict[str, object] = {}
+
+
 class _Stages:
     """The jitted function of a plain one."""
 
@@ -98,9 +102,18 @@ def static_names(function: FunctionType) -> list[str]:
 def add_stages(namespace: Mapping[str, Any], names: str) -> None:
     """Gives the functions of these names (separated by spaces) ``trace``, ``lower``,
     ``eval_shape`` and ``clear_cache``."""
+    note_jitted(namespace, names)
     for name in names.split():
         function = namespace[name]
         stages = _Stages(function)
         members = ("trace", "lower", "eval_shape", "clear_cache")
         function.__dict__ = _OwnMembers(
             function.__dict__, **{member: getattr(stages, member) for member in members})
+
+
+def note_jitted(namespace: Mapping[str, Any], names: str) -> None:
+    """Notes that the functions of these names are jitted in JAX, or call one at once that is."""
+    for name in names.split():
+        function = namespace[name]
+        # A ufunc of JAX calls a jitted function of the same name.
+        jitted_functions.setdefault(name, getattr(function, "_func", function))

@@ -12,12 +12,15 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from maxjax._base import config, logs, monitoring, pytree, spans, tree_equality
 from maxjax._base.canonical_specs import canonical
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.signatures import argument_names, fun_name, positional_names, signature_of
 from maxjax._base.source import function_location
 from maxjax._base.tracebacks import boundary, forget, is_boundary, shorten
+from maxjax._higher_order.argument_errors import not_abstract, overflow_of
 from maxjax._higher_order.cache_misses import explain
 from maxjax._higher_order.constants import hoist_tracers, warn_of_constants
 from maxjax._higher_order.dynamic import DynamicDims
@@ -254,10 +257,7 @@ class PjitFunction:
                 operand: Any = leaf if leaf.__class__ is Ref else installed.runtime.argument(leaf)
             except OverflowError:
                 path = self._argument_names(tree, static)[position]
-                raise OverflowError(
-                    "An overflow was encountered while parsing an argument to a jitted "
-                    f"computation, whose argument path is {path}. Got {type(leaf)} with value "
-                    f"{leaf}") from None
+                raise overflow_of(leaf, path) from None
             except TypeError:
                 raise self._argument_error(leaf, position, tree, static) from None
             if place is not None:
@@ -308,16 +308,14 @@ class PjitFunction:
     def _argument_error(self, leaf: object, position: int, tree: PyTreeSpec,
                         static: Static | None) -> TypeError:
         path = self._argument_names(tree, static)[position]
-        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):       # stands for an array
+        if isinstance(leaf, np.generic):
+            return TypeError(f"Argument '{leaf}' of type {type(leaf)} is not a valid JAX type.")
+        if (hasattr(leaf, "shape") and hasattr(leaf, "dtype")       # stands for an array
+                and not isinstance(leaf, (np.ndarray, type))):
             sizes = ",".join(map(str, leaf.shape))
             return TypeError(f"Argument '{path}' of shape {leaf.dtype}[{sizes}] of type "
                              f"{type(leaf)} is not a valid JAX type.")
-        return TypeError(
-            f"Error interpreting argument to {self._function} as an abstract array. The "
-            f"problematic value is of type {type(leaf)} and was passed to the function at "
-            f"path {path}.\nThis typically means that a jit-wrapped function was called "
-            "with a non-array argument, and this argument was not marked as static using "
-            "the static_argnums or static_argnames parameters of jax.jit.")
+        return not_abstract(self._function, leaf, path)
 
     # --- tracing ---
     def _entry(self, avals: tuple[ShapedArray | Ref, ...], tree: PyTreeSpec, static: Static | None

@@ -37,6 +37,13 @@ def leaf_aval(leaf: object) -> ShapedArray | None:
     return None
 
 
+def not_numeric(value: object, dtype: object = None) -> TypeError:
+    """The error of a value that NumPy reads as an array of a dtype that no array here has."""
+    dtype = dtype or getattr(value, "dtype", "object")
+    return TypeError(f"Value '{value}' with dtype {dtype} is not a valid JAX array type. Only "
+                     "arrays of numeric types are supported by JAX.")
+
+
 def plain(value: Any) -> np.ndarray:
     """A value from outside as what programs compute on: a NumPy array, of no subclass and of the
     canonical dtype. Arguments of ``jit``, operands, leaves, constants and results of Python

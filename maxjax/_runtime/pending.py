@@ -47,7 +47,7 @@ from maxjax._runtime.devices import (
 )
 from maxjax._runtime.devices import devices as all_devices
 from maxjax._runtime.operand_devices import Leaf
-from maxjax._runtime.outside_values import leaf_aval, plain, python_value
+from maxjax._runtime.outside_values import leaf_aval, not_numeric, plain, python_value
 from maxjax._runtime.result_placement import (
     common_placement,
     put,
@@ -355,6 +355,8 @@ class LazyTrace(Caller):
                 return without_value(leaf)
             if hasattr(leaf, "__jax_array__"):
                 return leaf.__jax_array__()
+            if isinstance(leaf, (np.ndarray, np.generic)):
+                raise not_numeric(leaf)
             raise TypeError(
                 f"Value {leaf!r} with type {type(leaf)} is not a valid JAX type")
         # The caller may write to its array later: it is copied.

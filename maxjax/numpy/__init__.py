@@ -2,6 +2,7 @@
 
 from maxjax._base.missing import explain_missing_names as _explain_missing_names
 from maxjax._higher_order.function_stages import add_stages as _add_stages
+from maxjax._higher_order.function_stages import note_jitted as _note_jitted
 from maxjax._ir.trace import Array as ndarray
 from maxjax.numpy import _array_members as _array_members
 from maxjax.numpy import _array_methods as _array_methods
@@ -71,4 +72,10 @@ _add_stages(globals(), """
     rollaxis rot90 round searchsorted sign signbit sin sinc sinh sort sort_complex spacing sqrt
     square swapaxes take_along_axis tan tanh top_k trace trapezoid tril triu true_divide trunc
     unpackbits unstack unwrap vander vdot vecmat
+""")
+
+_note_jitted(globals(), """
+    add all any average bitwise_and bitwise_or bitwise_xor geomspace interp linspace logaddexp
+    logaddexp2 logical_and logical_or logical_xor logspace max maximum mean min minimum multiply
+    negative prod subtract sum take
 """)

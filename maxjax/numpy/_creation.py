@@ -17,7 +17,7 @@ from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.comparison import ne_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.layout import copy_p
-from maxjax._runtime.outside_values import leaf_aval
+from maxjax._runtime.outside_values import leaf_aval, not_numeric
 from maxjax._transforms.jvp import JVPTracer
 from maxjax.numpy._filled import zeros
 from maxjax.numpy._joining import joined
@@ -161,9 +161,7 @@ def _is_valid(host: np.ndarray) -> bool:
 
 def _invalid(value: object, host: np.ndarray) -> TypeError:
     """The error of a value that NumPy reads as this array."""
-    dtype = "object" if host.dtype == np.dtype(np.object_) else host.dtype
-    return TypeError(f"Value '{value}' with dtype {dtype} is not a valid JAX array type. Only "
-                     "arrays of numeric types are supported by JAX.")
+    return not_numeric(value, "object" if host.dtype == np.dtype(np.object_) else host.dtype)
 
 
 def _python_number(value: Any, dtype: Any) -> np.ndarray:

@@ -34,8 +34,16 @@ from maxjax.numpy._promotion import (
 _CACHE_LIMIT = 4096
 
 
+# function of one primitive -> what makes it by another name, for errors to say
+_makers: dict[Callable[..., Any], Callable[[str], Callable[..., Any]]] = {}
+
+
 def alias(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The function under another name, as one of its own: it costs no further call."""
+    if function in _makers:
+        made = _makers[function](name)
+        made.__doc__ = function.__doc__
+        return made
     copy = types.FunctionType(function.__code__, function.__globals__, name, function.__defaults__,
                               function.__closure__)
     functools.update_wrapper(copy, function)
@@ -83,13 +91,14 @@ def unary(name: str, primitive: Primitive, *, inexact: bool = False,
             ready[x.aval] = primitive
         return bind(primitive, operand)
 
+    _makers[function] = lambda other: unary(other, primitive, inexact=inexact, integers=integers)
     return described(function, name, ("x",), inexact)
 
 
 def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_int: bool = False,
            primitive_of_bool: Primitive | None = None, parameters: tuple[str, ...] = ("x", "y"),
            composed: Callable[[Any, Any], Any] | None = None,
-           masked: Callable[[Any, Any], Any] | None = None
+           masked: Callable[[Any, Any], Any] | None = None, said: str = ""
            ) -> Callable[[ArrayLike, ArrayLike], Array]:
     """A function of two arrays that promotes them and binds one primitive.
 
@@ -100,7 +109,9 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
       parameters: the names of the two in the signature.
       composed: a function of the promoted operands, called instead of binding a primitive.
       masked: a function of the operands, called instead if one of the two is boolean.
+      said: the name in errors, where it is another.
     """
+    said = said or name
     # type -> the primitive, if operands of that type and dtype need no preparation
     ready: dict[ShapedArray, Primitive] = caches.cache()
     # (type, Python scalar's class, its value) -> (the primitive, the scalar as an operand)
@@ -152,17 +163,17 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
                 if y_weak is not None:
                     y = cast(y, dtype, y_weak)
                 if ranks_differ:
-                    x, y = promote_shapes(name, x, y)
+                    x, y = promote_shapes(said, x, y)
                 return context.trace.apply(planned, (x, y), NO_PARAMS)
         else:
-            x, y = resolve(name, (x, y))
+            x, y = resolve(said, (x, y))
             x_is_array, y_is_array = isinstance(x, Array), isinstance(y, Array)
         given = type_of(x), type_of(y)
-        refuse_float0(name, given[0][0], given[1][0])
+        refuse_float0(said, given[0][0], given[1][0])
         if masked is not None and (given[0][0] == dtypes.bool_) != (given[1][0] == dtypes.bool_):
             return masked(x, y)
         if dtypes.is_opaque(given[0][0]) != dtypes.is_opaque(given[1][0]):
-            raise TypeError(f"{name} does not accept dtypes "
+            raise TypeError(f"{said} does not accept dtypes "
                             f"{', '.join(str(kind) for kind, _ in given)}.")
         dtype, weak = dtypes.promote(given)
         chosen = primitive
@@ -174,7 +185,7 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
         if inexact:
             dtype, weak = inexact_type(dtype, weak)
         left, right = cast(x, dtype, weak), cast(y, dtype, weak)
-        left, right = promote_shapes(name, left, right)
+        left, right = promote_shapes(said, left, right)
         if composed is not None:
             return composed(left, right)
         check_accepts(chosen, (left, right))
@@ -203,6 +214,10 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
             left = installed.runtime.operand(left)
         return context.trace.apply(chosen, (left, right), NO_PARAMS)
 
+    _makers[function] = lambda other: binary(
+        other, primitive, inexact=inexact, bool_as_int=bool_as_int,
+        primitive_of_bool=primitive_of_bool, parameters=parameters, composed=composed,
+        masked=masked)
     return described(function, name, parameters, inexact)
 
 

@@ -13,7 +13,7 @@ from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import convert_element_type
-from maxjax._runtime.outside_values import leaf_aval
+from maxjax._runtime.outside_values import leaf_aval, not_numeric
 from maxjax.lax._conversion import filled_opaque, lying_like
 from maxjax.numpy._placement import eager, on_device
 from maxjax.numpy._promotion import (
@@ -242,8 +242,7 @@ def _check_broadcast(have: tuple[int, ...], shape: tuple[int, ...]) -> None:
 
 def _like(a: Any, name: str) -> Any:
     if isinstance(a, (np.ndarray, np.generic)) and leaf_aval(a) is None:
-        raise TypeError(f"Value '{a}' with dtype {a.dtype} is not a valid JAX array type. Only "
-                        "arrays of numeric types are supported by JAX.")
+        raise not_numeric(a)
     if hasattr(a, "dtype") and hasattr(a, "shape"):     # also ShapeDtypeStruct and the like
         return a
     return as_array(a, name)

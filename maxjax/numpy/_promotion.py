@@ -29,6 +29,7 @@ from maxjax._primitives.widths import refusal
 from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.outside_values import leaf_aval, python_value
 from maxjax.lax._operands import canonical_axis
+from maxjax.numpy._refusals import check_width, is_of_no_number, not_numeric, refusal_of
 
 PYTHON_SCALARS = dtypes.PYTHON_SCALARS
 NO_PARAMS: dict[str, Any] = {}
@@ -43,20 +44,20 @@ def is_arraylike(value: Any) -> bool:
 def check_arraylike(name: str, *args: Any) -> None:
     """Raises TypeError for the first argument that is not an array or scalar."""
     for position, arg in enumerate(args):
-        if not is_arraylike(arg):
-            raise TypeError(
-                f"{name} requires ndarray or scalar arguments, got {type(arg)} at position "
-                f"{position}.")
+        if not is_arraylike(arg) or is_of_no_number(arg):
+            raise refusal_of(name, arg, position)
+        if arg.__class__ is int and not -2**31 <= arg < 2**31:
+            check_width(name, arg, position)
 
 
 def as_array(value: Any, name: str = "asarray", position: int = 0) -> Array:
     """An argument as an array or tracer; Python scalars become weakly typed."""
     if isinstance(value, Array):
         return value
-    if not is_arraylike(value):
-        raise TypeError(
-            f"{name} requires ndarray or scalar arguments, got {type(value)} at position "
-            f"{position}.")
+    if not is_arraylike(value) or is_of_no_number(value):
+        raise refusal_of(name, value, position)
+    if value.__class__ is int and not -2**31 <= value < 2**31:
+        check_width(name, value, position)
     return installed.runtime.operand(value)
 
 
@@ -70,8 +71,7 @@ def type_of(value: Any) -> tuple[Any, bool]:
         return dtypes.python_scalar(value.__class__)
     aval = leaf_aval(value)
     if aval is None:
-        raise TypeError(f"Value {value!r} with dtype {getattr(value, 'dtype', 'object')} is not a "
-                        "valid JAX array type. Only arrays of numeric types are supported by JAX.")
+        raise not_numeric(value)
     return aval.dtype, aval.weak_type
 
 
@@ -164,10 +164,10 @@ def resolve(name: str, args: Sequence[Any]) -> list[Any]:
                 arg = arg.__jax_array__()
             elif isinstance(arg, HasNoValue) and is_staging():
                 arg = without_value(arg)
-            elif not is_arraylike(arg):
-                raise TypeError(
-                    f"{name} requires ndarray or scalar arguments, got {type(arg)} at position "
-                    f"{position}.")
+            elif not is_arraylike(arg) or is_of_no_number(arg):
+                raise refusal_of(name, arg, position)
+        elif arg.__class__ is int and not -2**31 <= arg < 2**31:
+            check_width(name, arg, position)
         result.append(arg)
     return result
 
@@ -345,7 +345,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
             raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
                             f"{host}.")
         shape = host.tolist()
-    if not isinstance(shape, Sequence) and not (
+    if isinstance(shape, str) or not isinstance(shape, Sequence) and not (
             hasattr(shape, "__iter__") and not isinstance(shape, Tracer)):
         shape = (shape,)
     entries = tuple(shape)

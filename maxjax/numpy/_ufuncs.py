@@ -130,7 +130,7 @@ bitwise_not = unary("bitwise_not", not_p)
 invert = unary("invert", not_p)
 bitwise_invert = unary("bitwise_invert", not_p)
 
-divide = binary("divide", div_p, inexact=True, parameters=("x1", "x2"))
+divide = binary("divide", div_p, inexact=True, parameters=("x1", "x2"), said="true_divide")
 true_divide = alias(divide, "true_divide")
 arctan2 = binary("arctan2", atan2_p, inexact=True, parameters=("x1", "x2"))
 atan2 = alias(arctan2, "atan2")
@@ -324,16 +324,16 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     return degrees(result) if deg else result
 
 
-def _scaled(name: str, factor: float) -> Callable[[ArrayLike], Array]:
+def _scaled(name: str, factor: float, said: str) -> Callable[[ArrayLike], Array]:
     def function(x: Any, /) -> Array:
-        return weak_scalar(inexact_operand(name, x)) * factor
+        return weak_scalar(inexact_operand(said, x)) * factor
     return described(function, name, ("x",), inexact=True)
 
 
-degrees = _scaled("degrees", 180 / np.pi)
-rad2deg = _scaled("rad2deg", 180 / np.pi)
-radians = _scaled("radians", np.pi / 180)
-deg2rad = _scaled("deg2rad", np.pi / 180)
+degrees = _scaled("degrees", 180 / np.pi, "rad2deg")
+rad2deg = _scaled("rad2deg", 180 / np.pi, "rad2deg")
+radians = _scaled("radians", np.pi / 180, "deg2rad")
+deg2rad = _scaled("deg2rad", np.pi / 180, "deg2rad")
 
 
 def log10(x: ArrayLike, /) -> Array:

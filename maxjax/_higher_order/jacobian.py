@@ -75,12 +75,17 @@ def _dtypes(tree: PyTree) -> list[Any]:
     return [aval_of(x).dtype for x in arguments_of(pytree.leaves(tree))]
 
 
+# More unit vectors than this are computed where they are read: stored, they would take megabytes of
+# each program and file, and gigabytes where one number has a hundred thousand results.
+_MOST_STORED = 1024
+
+
 def _basis(leaves: Sequence[Array]) -> list[Any]:
     """For each leaf, the part of all unit vectors of the leaves together: shape (total, ...)."""
     avals = [aval_of(leaf) for leaf in leaves]
-    if any(is_dimension(aval.size) for aval in avals):
-        return _symbolic_basis(avals)
     total = sum(aval.size for aval in avals)
+    if any(is_dimension(aval.size) for aval in avals) or total > _MOST_STORED:
+        return _computed_basis(avals)
     parts, start = [], 0
     for aval in avals:
         part = np.zeros((total, aval.size), aval.dtype)
@@ -92,8 +97,8 @@ def _basis(leaves: Sequence[Array]) -> list[Any]:
     return parts
 
 
-def _symbolic_basis(avals: Sequence[ShapedArray]) -> list[Any]:
-    """``_basis`` where sizes are symbols: the unit vectors are computed by operations."""
+def _computed_basis(avals: Sequence[ShapedArray]) -> list[Any]:
+    """``_basis`` as operations: of sizes that are symbols, and fused with what reads it."""
     total = sum(aval.size for aval in avals)
     parts, start = [], 0
     for aval in avals:

@@ -593,3 +593,23 @@ def test_cotangents_of_complex_numbers_are_as_weakly_typed(function):
         out, pullback = j.vjp(lambda z: function(j, z), 1 + 2j)
         return pullback(j.numpy.ones_like(out)), pullback(np.ones((), out.dtype))
     agree(run)
+
+
+@pytest.mark.parametrize("mode", ["jacfwd", "jacrev"])
+def test_jacobians_of_many_numbers_store_no_unit_vectors(mode):
+    """They are computed where they are read, also of leaves of several dtypes together."""
+    many = {"a": np.linspace(0.25, 1, 1500, dtype=np.float32), "b": np.ones((2, 35), np.float16)}
+
+    def derivative(j):
+        def few(x):
+            return j.numpy.sin(x["a"]).sum() * x["b"].sum(1), x["a"][:3] * x["b"][1, 7]
+
+        def spread(x):
+            return {"a": many["a"] * x, "b": (many["b"] * x).astype(np.float16)}
+
+        return j.jacfwd(few) if mode == "jacfwd" else j.jacrev(spread)
+
+    x = many if mode == "jacfwd" else np.float32(0.5)
+    agree(lambda j: (derivative(j)(x), j.jit(derivative(j))(x)))
+    stored = maxjax.make_jaxpr(derivative(maxjax))(x).consts
+    assert sum(np.asarray(value).nbytes for value in stored) < 1 << 16

@@ -10,9 +10,9 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from maxjax._higher_order.control import chosen, merged, rearranged
+from maxjax._higher_order.control import chosen, forwarded, merged, rearranged
 from maxjax._ir.interpret import interpreter
-from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, derived
+from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Var, derived
 from maxjax._ir.liveness import eliminate_dead_code, needed_inputs
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.refs import read_all, write_back
@@ -81,9 +81,11 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
         operands: Sequence[int] = range(len(primals))
         if not all(known):
             forward, operands = of_results(forward, known)
-        results = merged(known, bind(
-            params, forward, [primals[number] for number in operands], operands)
-            if forward.eqns or forward.outvars else ())
+        forward, sources = computed_once(forward)
+        given = [primals[number] for number in operands]
+        computed = bind(params, forward, given, operands) if forward.eqns or forward.outvars else ()
+        results = merged(known, [(given if is_input else computed)[number]
+                                 for is_input, number in sources])
         outs, residuals = results[:count], results[count:]
         if not any(out_nonzero):
             return outs, [None] * count
@@ -142,6 +144,28 @@ def of_results(closed: ClosedJaxpr, used: tuple[bool, ...]) -> tuple[ClosedJaxpr
     inputs = chosen(range(len(needed)), needed)
     return eliminate_dead_code(rearranged(
         closed, tuple(inputs), tuple(chosen(range(len(used)), used)))), inputs
+
+
+@derived
+def computed_once(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[tuple[bool, int]]]:
+    """The jaxpr of the results that are no inputs, each of them once; and for each result whether
+    it is an input, and the number of that input or of the result that is left."""
+    inputs = forwarded(closed)
+    places: dict[Any, int] = {}
+    kept: list[int] = []
+    sources: list[tuple[bool, int]] = []
+    for number, (atom, source) in enumerate(zip(closed.jaxpr.outvars, inputs, strict=True)):
+        if source is not None:
+            sources.append((True, source))
+            continue
+        key = atom if isinstance(atom, Var) else number
+        if key not in places:
+            places[key] = len(kept)
+            kept.append(number)
+        sources.append((False, places[key]))
+    if len(kept) == len(sources):
+        return closed, sources
+    return rearranged(closed, tuple(range(len(closed.jaxpr.invars))), tuple(kept)), sources
 
 
 def without_dead_code(eqn: JaxprEqn, used: Sequence[bool], param: str = "jaxpr",

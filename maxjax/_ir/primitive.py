@@ -314,9 +314,9 @@ def _check_hashable(primitive: Primitive, params: Params) -> None:
 def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...],
                  params: Params) -> tuple[ShapedArray, ...]:
     """The types of the results of an application that is only staged."""
-    if not dimensions.open_scopes:
+    if primitive.cacheable and not dimensions.open_scopes:
         return op_spec(primitive, in_avals, params).out_avals
-    # Symbolic sizes have types and nothing that runs.
+    # A call is like no other, and symbolic sizes have types and nothing that runs.
     return abstract_results(primitive, in_avals, params)
 
 

@@ -263,6 +263,21 @@ def is_staging() -> bool:
     return any(isinstance(trace, StagingTrace) for trace in enclosing_traces())
 
 
+def within_program() -> bool:
+    """Whether what is called now is written into a jaxpr."""
+    trace = context.trace
+    if trace.__class__ is StagingTrace:      # most often
+        return True
+    if trace is installed.runtime:
+        return False
+    for outer in enclosing_traces():
+        if isinstance(outer, StagingTrace):
+            return True
+        if isinstance(outer, CompileTimeTrace):
+            break
+    return False
+
+
 def staged(value: Array) -> Array:
     """An array made of host data, as a value of the program that is being traced, if there is one.
     As of all values of programs, code then sees no more than its type."""

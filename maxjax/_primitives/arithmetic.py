@@ -311,17 +311,20 @@ def _extremum_jvp(first: bool, greatest: bool) -> Callable[..., Any]:
     """Ties are split evenly."""
     def rule(t: Array, x: Array, y: Array, out: Array) -> Array:
         mine, other = (x, y) if first else (y, x)
-        return mul(t, _share(mine, other, gt(mine, other) if greatest else gt(other, mine), out))
+        more, less = (mine, other) if greatest else (other, mine)
+        wins = _spread(gt(more, less), out)
+        return mul(t, _share(wins, eq(more, less), out))
     return rule
 
 
-def _share(mine: Array, other: Array, wins: Array, out: Array) -> Array:
-    """1 where ``mine`` is the result, 1/2 where both are, 0 elsewhere."""
+def _share(wins: Array, tie: Array, out: Array) -> Array:
+    """1 where an operand is the result, 1/2 where both are, 0 elsewhere."""
     def filled(value: float) -> Array:
         return full(out.shape, value, out.dtype)
 
-    tie = select(_spread(eq(mine, other), out), filled(0), filled(0.5))
-    return select(_spread(wins, out), tie, filled(1))
+    equal = _spread(tie, out)
+    one, zero = filled(1), filled(0)
+    return select(wins, select(equal, zero, filled(0.5)), one)
 
 
 def _spread(mask: Array, out: Array) -> Array:

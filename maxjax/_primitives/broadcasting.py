@@ -66,11 +66,13 @@ def _broadcast_in_dim_specialize(in_avals: tuple[ShapedArray, ...], params: Para
 
 def _broadcast_in_dim_transpose(cotangent: Array, operand: Linear, *, shape: Shape,
                                 broadcast_dimensions: tuple[int, ...]) -> list[Array]:
-    kept = {dim for dim, size in zip(broadcast_dimensions, operand.shape, strict=True)
-            if size == shape[dim]}
+    kept = {dim: n for n, (dim, size) in enumerate(
+        zip(broadcast_dimensions, operand.shape, strict=True)) if size == shape[dim] != 1}
     summed = tuple(dim for dim in range(len(shape)) if dim not in kept)
     result = reduce_sum(cotangent, summed)
-    return [reshape(result, operand.shape)]
+    if len(kept) == len(operand.shape):
+        return [result]
+    return [broadcast_in_dim(result, operand.shape, tuple(kept.values()))]
 
 
 def _broadcast_in_dim_batch(size: int, operands: Sequence[Array], axes: Sequence[int], *,

@@ -16,8 +16,8 @@ from maxjax._ir.linearity import REDUCED_FIRST, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Compiled, Host, Sharded
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import DynamicJaxprTracer, staged
-from maxjax._ir.trace import Array
+from maxjax._ir.staging import DynamicJaxprTracer, staged, within_program
+from maxjax._ir.trace import Array, Tracer, context, is_scalar
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
 from maxjax._primitives import costs, fitting
@@ -144,7 +144,7 @@ convert_element_type_p = elementwise(
         target for target in ALL if target != source)),),
     jvp=_convert_jvp,
     transpose=lambda cotangent, x, *, new_dtype, weak_type: [
-        convert_element_type_p.bind(cotangent, new_dtype=x.dtype, weak_type=x.aval.weak_type)],
+        convert_element_type(cotangent, x.dtype, x.aval.weak_type)],
     keeps_zero=True,
 )
 
@@ -268,12 +268,23 @@ reduce_precision_p = elementwise(
     host=Host(reason="rounding to a format that MAX does not have"))
 
 
+def _literal(x: Any) -> Any:
+    """The number that stands in a jaxpr for a value, which is a scalar; None for other values."""
+    if x.__class__ is DynamicJaxprTracer:
+        return x.literal()
+    if isinstance(x, Tracer) or x.shape or not within_program():
+        return None
+    if is_scalar(x):
+        return x
+    kept = context.kept_scalars
+    return x.literal() if isinstance(x, Array) and not (kept and id(x) in kept) else None
+
+
 def convert_element_type(x: Array, dtype: np.dtype, weak_type: bool = False) -> Array:
     """``x`` as ``dtype``; ``x`` itself if it is that already."""
     if x.dtype == dtype and getattr(x, "weak_type", False) == weak_type:
         return x
-    if x.__class__ is DynamicJaxprTracer and isinstance(dtype, np.dtype) and (
-            number := x.literal()) is not None:
+    if isinstance(dtype, np.dtype) and (number := _literal(x)) is not None:
         # By NumPy, as JAX has it: what is out of range is not what an array's conversion gives.
         value = (np.asarray(convert(number, dtype)) if dtypes.is_complex(x.dtype) else
                  np.asarray(number).astype(dtype))

@@ -20,6 +20,7 @@ from maxjax._base import config, dtypes
 from maxjax._base.source import JVP, current_line, scopes
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived
+from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.primitive import Primitive, result_types
 from maxjax._ir.runtime import Runtime
 from maxjax._ir.staging import StagingTrace
@@ -221,6 +222,7 @@ def linearize_jaxpr(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
     with current_trace(forward):
         outs, linear, out_nonzero = linearize_flat(
             lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, nonzero)
+    linear = eliminate_dead_code(linear, inside=False)
     force = (instantiated,) * len(outs) if isinstance(instantiated, bool) else instantiated
 
     backward = StagingTrace(closed.jaxpr.debug_info)
@@ -235,7 +237,8 @@ def linearize_jaxpr(closed: ClosedJaxpr, nonzero: tuple[bool, ...],
                 tangent = instantiate(tangent, aval)
             if tangent is not None:
                 out_tangents.append(tangent)
-    return (forward.close([*outs, *linear.consts]), backward.close(out_tangents),
+    return (eliminate_dead_code(forward.close([*outs, *linear.consts]), inside=False),
+            backward.close(out_tangents),
             tuple(is_nonzero or forced
                   for is_nonzero, forced in zip(out_nonzero, force, strict=True)))
 

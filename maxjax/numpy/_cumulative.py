@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
@@ -67,7 +68,13 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     (Array([ 1,  3,  6, 10], dtype=int32), Array([[1, 2],
            [4, 6]], dtype=int32))
     """
-    return _cumulate("cumsum", cumsum_p, a, axis, dtype, out)
+    check_out("cumsum", out)
+    return _cumsum(a, axis=axis, dtype=dtype)
+
+
+@named("cumsum", "axis", "dtype")
+def _cumsum(a: Any, *, axis: Any, dtype: Any) -> Array:
+    return _cumulate("cumsum", cumsum_p, a, axis, dtype, None)
 
 
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
@@ -94,7 +101,13 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
     Array([ 1,  2,  6, 24], dtype=int32)
     """
-    return _cumulate("cumprod", cumprod_p, a, axis, dtype, out)
+    check_out("cumprod", out)
+    return _cumprod(a, axis=axis, dtype=dtype)
+
+
+@named("cumprod", "axis", "dtype")
+def _cumprod(a: Any, *, axis: Any, dtype: Any) -> Array:
+    return _cumulate("cumprod", cumprod_p, a, axis, dtype, None)
 
 
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,

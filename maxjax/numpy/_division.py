@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
@@ -16,6 +17,7 @@ from maxjax._primitives.arithmetic import (
     round_p,
 )
 from maxjax._primitives.comparison import (
+    select,
     shift_right_arithmetic_p,
     shift_right_logical_p,
 )
@@ -77,6 +79,11 @@ def floor_divide(x1: Any, x2: Any, /) -> Array:
     >>> jnp.floor_divide(jnp.array([7, -7]), 2)
     Array([ 3, -4], dtype=int32)
     """
+    return _floor_division(x1, x2)
+
+
+@named("floor_divide")
+def _floor_division(x1: Any, x2: Any) -> Array:
     x1, x2 = _pair("floor_divide", x1, x2)
     dtype = x1.dtype
     if dtypes.is_unsigned(dtype):
@@ -91,16 +98,16 @@ def floor_divide(x1: Any, x2: Any, /) -> Array:
 @whole("floor_divide", rules.floor_divide, dtypes.SIGNED)
 def _floor_divide(x1: Any, x2: Any) -> Array:
     quotient = bind(div_p, x1, x2)
-    inexact = bind(rem_p, x1, x2) != 0
-    return where((sign(x1) != sign(x2)) & inexact, quotient - 1, quotient)
+    differ = sign(x1) != sign(x2)
+    return where(differ & (bind(rem_p, x1, x2) != 0), quotient - 1, quotient)
 
 
 def _float_divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
     remainder = bind(rem_p, x1, x2)
-    quotient = where(x2 == 0, x1, x1 - remainder) / x2
+    quotient = where(equal(x2, 0), x1, x1 - remainder) / x2
     lower = (remainder != 0) & (sign(x2) != sign(remainder))
-    remainder = where(lower, remainder + x2, remainder)
-    quotient = where(lower, quotient - 1, quotient)
+    remainder = select(lower, remainder, remainder + x2)
+    quotient = select(lower, quotient, quotient - 1)
     quotient = round_p.bind(
         as_array(quotient), rounding_method=RoundingMethod.AWAY_FROM_ZERO)
     return quotient, remainder
@@ -124,6 +131,11 @@ def remainder(x1: Any, x2: Any, /) -> Array:
     >>> jnp.remainder(jnp.array([7, -7]), 3)
     Array([1, 2], dtype=int32)
     """
+    return _floor_remainder(x1, x2)
+
+
+@named("remainder")
+def _floor_remainder(x1: Any, x2: Any) -> Array:
     x1, x2 = _pair("remainder", x1, x2)
     if dtypes.is_complex(x1.dtype):
         raise TypeError("remainder does not support complex-valued inputs")
@@ -137,8 +149,9 @@ def _remainder(x1: Any, x2: Any) -> Array:
     left = bind(rem_p, x1, x2)
     if dtypes.is_unsigned(left.dtype):
         return left
-    lower = ((left < 0) != (x2 < 0)) & (left != 0)
-    return where(lower, left + x2, left)
+    uneven = left != 0
+    lower = ((left < 0) != (x2 < 0)) & uneven
+    return select(lower, left, left + x2)
 
 
 mod = alias(remainder, "mod")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import round_p
@@ -149,6 +150,11 @@ def clip(arr: ArrayLike | None = None, /, min: Any = None, max: Any = None) -> A
     >>> jnp.clip(jnp.array([-3, 0, 8]), -1, 5)
     Array([-1,  0,  5], dtype=int32)
     """
+    return _clip(arr, min, max)
+
+
+@named("clip")
+def _clip(arr: Any, min: Any, max: Any) -> Array:
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
     for bound in (arr, min, max):

@@ -6,6 +6,7 @@ from typing import Any, overload
 
 from maxjax._base import dtypes
 from maxjax._base.meshes import AbstractMesh
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
@@ -15,10 +16,8 @@ from maxjax._runtime.array import ArrayImpl
 from maxjax.lax._over_mesh import broadcast_over, explicit_mesh
 from maxjax.numpy._promotion import (
     as_array,
-    broadcast_to,
     cast,
     constant,
-    promote_shapes,
     resolve,
     type_of,
 )
@@ -86,7 +85,11 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
     if size is not None or fill_value is not None:
         raise ValueError("size and fill_value arguments cannot be used in three-term where "
                          "function.")
-    holds, yes, no = resolve("where", (condition, x, y))
+    return _where(*resolve("where", (condition, x, y)))
+
+
+@named("_where")
+def _where(holds: Any, yes: Any, no: Any) -> Any:
     holds = as_bool(holds)
     if yes.__class__ is ArrayImpl and no.__class__ is ArrayImpl and yes.aval is no.aval and (
             holds.aval.shape == yes.aval.shape):
@@ -98,11 +101,11 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
         return _over_mesh(mesh, holds, yes, no)
     shape = holds.shape
     if not (yes.shape == shape or yes.shape == ()) or not (no.shape == shape or no.shape == ()):
-        holds, yes, no = promote_shapes("", holds, yes, no)
         shape = _common_shape(holds, yes, no)
         if holds.shape:
-            holds = broadcast_to(holds, shape)
-    return select_n_p.bind(holds, _spread(no, shape), _spread(yes, shape))
+            holds = _spread(holds, shape)
+    yes = _spread(yes, shape)
+    return select_n_p.bind(holds, _spread(no, shape), yes)
 
 
 def _common_shape(condition: Any, x: Any, y: Any) -> tuple[int, ...]:
@@ -126,4 +129,4 @@ def _over_mesh(mesh: AbstractMesh, condition: Any, x: Any, y: Any) -> Any:
 def _spread(x: Any, shape: tuple[int, ...]) -> Any:
     if x.shape == shape:
         return x
-    return broadcast_in_dim(x, shape, tuple(range(len(shape))) if x.shape else ())
+    return broadcast_in_dim(x, shape, tuple(range(len(shape) - len(x.shape), len(shape))))

@@ -15,7 +15,7 @@ pytest.importorskip("max.engine")
 
 import maxjax
 import maxjax.numpy as jnp
-from maxjax._max.mojo import plan as plan_module
+from maxjax._max.mojo import part as part_module
 from maxjax._runtime.program import Program
 
 # Structures of default runs; each has mojo_random.ASSIGNMENTS programs.
@@ -53,8 +53,8 @@ def test_many_random_programs(batch):
 @pytest.mark.extended
 def test_random_programs_on_threads(monkeypatch):
     """Every kernel on as many threads as there are, columns in small blocks."""
-    monkeypatch.setattr(plan_module, "threads_for", lambda group, elements, cores: cores)
-    monkeypatch.setattr(plan_module, "_BLOCK", 64)
+    monkeypatch.setattr(part_module, "threads_for", lambda group, elements, cores: cores)
+    monkeypatch.setattr(part_module, "_BLOCK", 64)
     check_all(mojo_random.default(STRUCTURES))
 
 

@@ -20,11 +20,12 @@ from maxjax import debug, lax
 from maxjax._base import config
 from maxjax._max.mojo import backend as mojo_backend
 from maxjax._max.mojo import bytecode, pieces, short_dimensions, vector_functions
-from maxjax._max.mojo import plan as plan_module
+from maxjax._max.mojo import part as part_module
 from maxjax._max.mojo.backend import _by_heat
 from maxjax._max.mojo.check_code import check_code
 from maxjax._max.mojo.check_plan import CheckedPlan
-from maxjax._max.mojo.plan import Part, Plan
+from maxjax._max.mojo.part import Part
+from maxjax._max.mojo.plan import Plan
 from maxjax._runtime.long_calls import LongCalls
 from maxjax._runtime.program import BEING_COMPILED, Program
 from maxjax._runtime.tiering import Tiering
@@ -108,8 +109,8 @@ def test_random_programs(how, monkeypatch, request):
         assert len(set(shapes)) > 5
         return
     if how == "on threads":
-        monkeypatch.setattr(plan_module, "threads_for", lambda group, elements, cores: cores)
-        monkeypatch.setattr(plan_module, "_BLOCK", 64)
+        monkeypatch.setattr(part_module, "threads_for", lambda group, elements, cores: cores)
+        monkeypatch.setattr(part_module, "_BLOCK", 64)
     elif how != "as it is":
         for limit in ("_MOST_BLOCK", "_REGISTER_MEMORY", "_LINE_MEMORY"):
             monkeypatch.setattr(bytecode, limit, 1)

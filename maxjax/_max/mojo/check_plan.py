@@ -41,7 +41,8 @@ from maxjax._max.mojo.nodes import (
     is_update,
 )
 from maxjax._max.mojo.overlays import may_overwrite
-from maxjax._max.mojo.plan import Part, Plan
+from maxjax._max.mojo.part import Part
+from maxjax._max.mojo.plan import Plan
 from maxjax._max.mojo.reuse import reads
 from maxjax._max.mojo.scalar_code import MACHINE, LoopCode
 from maxjax._max.mojo.tape import CALL_PYTHON, Step, Tape

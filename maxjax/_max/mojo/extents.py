@@ -29,7 +29,7 @@ from maxjax._max.mojo.nodes import (
 from maxjax._primitives import fourier
 
 if TYPE_CHECKING:
-    from maxjax._max.mojo.plan import Part
+    from maxjax._max.mojo.part import Part
 
 
 def check_extents(part: Part) -> None:

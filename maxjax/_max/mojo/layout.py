@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# The most dimensions that a walk has.
+# Of a walk.
 MOST_DIMENSIONS = 16
 
 

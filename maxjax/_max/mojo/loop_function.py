@@ -45,7 +45,8 @@ from maxjax._max.mojo.tape import Step, Tape, WindowUpdate
 from maxjax._max.mojo.window_updates import Fused, fused
 
 if TYPE_CHECKING:
-    from maxjax._max.mojo.plan import Part, Plan
+    from maxjax._max.mojo.part import Part
+    from maxjax._max.mojo.plan import Plan
 
 _MOST_LINES = 1500
 _MOST_STEPS = 64

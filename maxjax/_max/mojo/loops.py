@@ -25,7 +25,7 @@ from maxjax._max.mojo.scalar_code import MACHINE
 from maxjax._max.mojo.small_loops import SmallLoop, small_loop
 
 if TYPE_CHECKING:
-    from maxjax._max.mojo.plan import Draft, Part, Place
+    from maxjax._max.mojo.part import Draft, Part, Place
     from maxjax._max.mojo.tape import Tape
 
 _SMALL = "a loop over few elements"

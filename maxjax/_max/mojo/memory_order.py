@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from maxjax._max.mojo.nodes import Call, Loop, Node
 
 if TYPE_CHECKING:
-    from maxjax._max.mojo.plan import Part
+    from maxjax._max.mojo.part import Part
 
 # A program whose values take less is left as it is, and so is one of more steps.
 LEAST_BYTES = 1 << 26

@@ -29,7 +29,7 @@ from maxjax._max.mojo.nodes import (
 )
 
 if TYPE_CHECKING:
-    from maxjax._max.mojo.plan import Part
+    from maxjax._max.mojo.part import Part
 
 
 def computed_there(part: Part, overlay: Overlay, home: Node, window: Access,

@@ -40,7 +40,7 @@ from maxjax._primitives.rows import scatter_rows_p
 
 if TYPE_CHECKING:
     from maxjax._ir.control_flow import Structure
-    from maxjax._max.mojo.plan import Draft, Part
+    from maxjax._max.mojo.part import Draft, Part
 
 # Equations that change some elements of their first operand.
 _UPDATES = (*SCATTERS, scatter_rows_p, dynamic_update_slice_p)

@@ -20,7 +20,7 @@ from maxjax._max.mojo.structure import NEXT, SAME, STRIDED, KernelStructure
 from maxjax._max.mojo.tape import Tape, WindowUpdate
 
 if TYPE_CHECKING:
-    from maxjax._max.mojo.plan import Part
+    from maxjax._max.mojo.part import Part
 
 # Integers of a window's calls before its sizes: the places of the operands and the result.
 _READ, _WRITE = 6, 8

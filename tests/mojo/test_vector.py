@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import numpy as np
@@ -18,6 +19,7 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax import debug, lax
 from maxjax._base import config
+from maxjax._base.config import enable_x64
 from maxjax._max.mojo import backend as mojo_backend
 from maxjax._max.mojo import bytecode, pieces, short_dimensions, vector_functions
 from maxjax._max.mojo import part as part_module
@@ -302,6 +304,48 @@ def test_a_window_in_one_element_is_written_where_it_is_computed(starts, around)
     for ours, theirs in zip(mojo_programs.without_kernels(
             plan, program.opened.jaxpr)(values), expected, strict=True):
         np.testing.assert_array_equal(ours.view(np.uint32), theirs.view(np.uint32))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64"])
+def test_integers_without_a_sign_have_the_functions_of_those_with_one(kind):
+    """Where both give the same bits; what depends on a sign is a function of its own."""
+    bits, signed = 8 * np.dtype(kind).itemsize, kind.removeprefix("u")
+    some = np.array([0, 1, 2, 7, 100, (1 << bits - 1) - 1, 1 << bits - 1, (1 << bits - 1) + 1,
+                     (1 << bits) - 2, (1 << bits) - 1], kind)
+    x, y = (np.ascontiguousarray(part.ravel()) for part in np.meshgrid(some, some))
+
+    def arithmetic(x, y):
+        return [lax.neg(x), x + y, x - y, x * y, ~x, x & y, x | y, x ^ y,
+                lax.population_count(x), lax.clz(x), x == y, x != y, lax.shift_left(x, y),
+                lax.shift_right_logical(x, y), lax.shift_right_arithmetic(x, y)]
+
+    def others(x, y):
+        return [x < y, x <= y, x > y, x >= y, lax.max(x, y), lax.min(x, y), lax.div(x, y),
+                lax.rem(x, y), lax.sign(x), *(x.astype(dtype) for dtype in (
+                    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+                    "float32", "float64", "bool"))]
+
+    def reduced(x, y):
+        return [lax.reduce_sum(x, (0,)), lax.reduce_prod(y, (0,)), lax.reduce_max(x, (0,)),
+                lax.reduce_min(y, (0,)), lax.reduce_and(x | y, (0,)), lax.reduce_or(x, (0,)),
+                lax.reduce_xor(x * y, (0,)), jnp.arange(100, dtype=kind) + x]
+
+    for function, names, own in (
+            (arithmetic, ("add", "mul", "neg", "eq", "shift_right_arithmetic", "clz"), ()),
+            (others, (), ("lt", "max", "div", "rem")),
+            (reduced, ("lines_sum", "lines_xor", "ramp"), ("lines_max", "lines_min"))):
+        with enable_x64(True):
+            program = program_of(function, x, y)
+        plan = CheckedPlan(program.opened.jaxpr, 1)
+        for name in names:
+            assert re.search(rf"\b{name}_{signed}\b", plan.uncompiled_source), name
+            assert not re.search(rf"\b{name}_{kind}\b", plan.uncompiled_source), name
+        for name in own:
+            assert re.search(rf"\b{name}_{kind}\b", plan.uncompiled_source), name
+        values = [*program.consts, x, y]
+        for ours, theirs in zip(mojo_programs.without_kernels(
+                plan, program.opened.jaxpr)(values), program.tier0(*values), strict=True):
+            np.testing.assert_array_equal(ours, theirs, strict=True)
 
 
 SPECIAL = np.float32([0, -0.0, 1, -1.5, np.inf, -np.inf, np.nan, 1e-45, -3e38, 3e38, 1.0000001])

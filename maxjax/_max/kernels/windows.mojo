@@ -212,19 +212,36 @@ def unfold_windows[
 
 
 @always_inline
+def turned[
+    dtype: DType, width: SIMDLength, //, turns: Bool
+](x: SIMD[dtype, width], turn: Scalar[dtype]) -> SIMD[dtype, width]:
+    """Integers in another order: their bits that `turn` has are turned over.
+
+    The extremes of all integers of a size are the largest with a sign then: the highest bit is
+    turned of those without one; for the smallest, the other bits are, or with a sign every bit.
+    """
+    comptime if turns:
+        return x ^ SIMD[dtype, width](turn)
+    else:
+        return x
+
+
+@always_inline
 def combine_row[
-    Op: Reducer, dtype: DType
-](line: Array[accumulated[dtype]()], source: Array[dtype], count: Int):
+    Op: Reducer, dtype: DType, turns: Bool
+](
+    line: Array[accumulated[dtype]()], source: Array[dtype], count: Int, turn: Scalar[dtype]
+):
     """Combines a row of the operand into a line."""
     comptime kind = accumulated[dtype]()
     comptime lanes = simd_width_of[kind]()
     var i = 0
     while i + lanes <= count:
-        var value = source.unsafe_load[width=lanes](i).cast[kind]()
+        var value = turned[turns](source.unsafe_load[width=lanes](i), turn).cast[kind]()
         line.unsafe_store(i, Op.combine[kind, lanes](line.unsafe_load[width=lanes](i), value))
         i += lanes
     while i < count:
-        var value = source.unsafe_load[width=1](i).cast[kind]()
+        var value = turned[turns](source.unsafe_load[width=1](i), turn).cast[kind]()
         line.unsafe_store(i, Op.combine[kind, 1](line.unsafe_load[width=1](i), value))
         i += 1
 
@@ -264,11 +281,13 @@ def window_row[
     geometry: Geometry,
     p: Int,
     sizes: Sizes,
+    turn: Scalar[dtype],
 ):
     """A row of windows: first down, into a line of `length` places and its padding, then along.
 
     The line has room for two vectors more.
     """
+    comptime turns = not holes_are_zero and not dtype.is_floating_point()
     comptime kind = accumulated[dtype]()
     comptime lanes = simd_width_of[kind]()
     comptime hole = Scalar[kind](0) if holes_are_zero else Op.identity[kind]()
@@ -291,10 +310,11 @@ def window_row[
                     line.unsafe_store(s, line.unsafe_load[width=1](s) + hole)
             continue
         for column in range(first, last, max(1, run)):
-            combine_row[Op, dtype](
+            combine_row[Op, dtype, turns](
                 line.unsafe_offset((geometry.before + column * base) * inner),
                 image.unsafe_offset((row * sizes.width + column) * inner),
                 run * inner,
+                turn,
             )
     # Vectors lie along the windows where `inner` is 1, else along `inner`.
     var count = sizes.columns if inner == 1 else inner
@@ -311,13 +331,13 @@ def window_row[
                     fold_line[Op, kind, lanes, 2](some, step, geometry.wide) if along
                     == 2 else fold_line[Op, kind, lanes, 1](some, step, geometry.wide)
                 )
-                out_line.unsafe_store(i, rounded_to[dtype](total))
+                out_line.unsafe_store(i, turned[turns](rounded_to[dtype](total), turn))
                 i += lanes
         while i < count:
             var total = fold_line[Op, kind, 1, 1](
                 begin.unsafe_offset(i * along), step, geometry.wide
             )
-            out_line.unsafe_store(i, rounded_to[dtype](total))
+            out_line.unsafe_store(i, turned[turns](rounded_to[dtype](total), turn))
             i += 1
 
 
@@ -329,6 +349,7 @@ struct WindowRows[Op: Reducer, dtype: DType, holes_are_zero: Bool](Tasks):
     var result: Held[Self.dtype]
     var sizes: Sizes
     var geometry: Geometry
+    var turn: Scalar[Self.dtype]
     var items: Int
     var tasks: Int
 
@@ -354,6 +375,7 @@ struct WindowRows[Op: Reducer, dtype: DType, holes_are_zero: Bool](Tasks):
                 self.geometry,
                 item % self.sizes.rows,
                 self.sizes,
+                self.turn,
             )
         _ = scratch^
 
@@ -361,7 +383,15 @@ struct WindowRows[Op: Reducer, dtype: DType, holes_are_zero: Bool](Tasks):
 @no_inline
 def reduce_windows[
     Op: Reducer, dtype: DType, holes_are_zero: Bool
-](x: Array[dtype], result: Array[dtype], sizes: Sizes, geometry: Geometry, threads: Int):
+](
+    x: Array[dtype],
+    result: Array[dtype],
+    sizes: Sizes,
+    geometry: Geometry,
+    threads: Int,
+    turn: Scalar[dtype] = 0,
+):
+    """What each window gives; of extremes of integers that are `turned`."""
     comptime kind = accumulated[dtype]()
     comptime lanes = simd_width_of[kind]()
     var items = sizes.outer * sizes.rows if sizes.columns * sizes.inner > 0 else 0
@@ -369,7 +399,7 @@ def reduce_windows[
     var tasks = task_count(items, work, threads)
     spread(
         WindowRows[Op, dtype, holes_are_zero](
-            held(x), held(result), sizes, geometry, items, tasks
+            held(x), held(result), sizes, geometry, turn, items, tasks
         ),
         tasks,
     )
@@ -386,8 +416,10 @@ def scatter_lanes[
     p: Int,
     q: Int,
     sizes: Sizes,
+    turn: Scalar[dtype],
 ):
     """Adds neighbouring elements of `source` to `target` where one window selects."""
+    comptime turns = not dtype.is_floating_point()
     comptime Values = SIMD[dtype, lanes]
     comptime Numbers = SIMD[DType.int32, lanes]
     comptime least = Op.identity[dtype]()
@@ -402,7 +434,7 @@ def scatter_lanes[
             var current = Values(least)
             if row >= 0 and row < sizes.height and column >= 0 and column < sizes.width:
                 var place = (row * sizes.width + column) * sizes.inner
-                current = operand.unsafe_load[width=lanes](place)
+                current = turned[turns](operand.unsafe_load[width=lanes](place), turn)
             if i + j == 0:
                 best = current
                 continue
@@ -436,6 +468,7 @@ struct Selection[Op: Reducer, dtype: DType, largest: Bool](Tasks):
     var result: Held[Self.dtype]
     var sizes: Sizes
     var geometry: Geometry
+    var turn: Scalar[Self.dtype]
     var area: Int
     var tasks: Int
 
@@ -463,6 +496,7 @@ struct Selection[Op: Reducer, dtype: DType, largest: Bool](Tasks):
                             p,
                             q,
                             self.sizes,
+                            self.turn,
                         )
                         c += lanes
                     while c < self.sizes.inner:
@@ -474,6 +508,7 @@ struct Selection[Op: Reducer, dtype: DType, largest: Bool](Tasks):
                             p,
                             q,
                             self.sizes,
+                            self.turn,
                         )
                         c += 1
 
@@ -488,14 +523,15 @@ def scatter_windows[
     sizes: Sizes,
     geometry: Geometry,
     threads: Int,
+    turn: Scalar[dtype] = 0,
 ):
-    """Adds each update where its window of `x` has its extreme."""
+    """Adds each update where its window of `x` has its extreme; of integers as `turned`."""
     comptime lanes = simd_width_of[dtype]()
     var area = sizes.height * sizes.width * sizes.inner
     var tasks = task_count(sizes.outer, sizes.outer * area, threads)
     spread(
         Selection[Op, dtype, largest](
-            held(x), held(updates), held(result), sizes, geometry, area, tasks
+            held(x), held(updates), held(result), sizes, geometry, turn, area, tasks
         ),
         tasks,
     )

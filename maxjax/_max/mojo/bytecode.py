@@ -49,6 +49,7 @@ from maxjax._max.mojo.vector_functions import (
     accumulated,
     joint_operations,
     operation,
+    ramp,
     reduction,
 )
 
@@ -255,8 +256,7 @@ class _Assembler:
         if value.operand >= 0:
             register = self.new(size)
             if value.kind == "iota":
-                self.put("ramp", register, (value.operand,),
-                         f"vector_ramp_{name_of(value.dtype)}", size, level)
+                self.put("ramp", register, (value.operand,), ramp(value.dtype), size, level)
             else:
                 # So few elements are copied sooner than told from a part of a vector.
                 views = level == FULL and self.elements > LEAST_BLOCK

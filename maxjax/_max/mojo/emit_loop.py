@@ -480,12 +480,11 @@ class _Writer:
     def reduce(self, x: Instruction) -> Iterator[str]:
         assert x.target is not None
         source, lines = x.sources[0], x.numbers[0]
-        _, _, kind = x.function.rpartition("_")
-        stored = stored_name(x.target.dtype)
+        kind, stored = stored_name(source.dtype), stored_name(x.target.dtype)
         for line in range(lines):
             first = f"{_pointer(source, _place(source))}.unsafe_offset({line * x.elements})"
             yield (f"{_memory(x.target.root)}.unsafe_store({_position(x.target, line)}, "
-                   f"reduce_line[{self.reducer(x)}, DType.{kind}]({first}, {x.elements})"
+                   f"reduce_line[{self.reducer(x)}, {kind}]({first}, {x.elements})"
                    f".cast[{stored}]())")
 
     def reducer(self, x: Instruction) -> str:

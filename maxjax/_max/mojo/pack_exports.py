@@ -15,13 +15,10 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.mojo.emitter import BOOL, kind_name, stored_name
+from maxjax._max.mojo.vector_functions import signed
 
 _NUMBERS = (*dtypes.FLOATS, *dtypes.INTS)
 _ALL = (*_NUMBERS, BOOL)
-
-
-def _signed(dtype: np.dtype) -> np.dtype:
-    return dtypes.SIGNED[dtypes.UNSIGNED.index(dtype)] if dtype in dtypes.UNSIGNED else dtype
 
 
 def _as_bits(dtype: np.dtype) -> str:
@@ -34,7 +31,9 @@ _OWN_NUMBERS = {name_of(dtype): kind_name(dtype) for dtype in _NUMBERS}
 _OWN_FLOATS = {name_of(dtype): kind_name(dtype) for dtype in dtypes.FLOATS}
 _OWN_INTEGERS = {name_of(dtype): kind_name(dtype) for dtype in dtypes.INTS}
 # What wraps around is the same bits with and without a sign.
-_WRAPPING = {name_of(dtype): kind_name(_signed(dtype)) for dtype in _NUMBERS}
+_WRAPPING = {name_of(dtype): kind_name(signed(dtype)) for dtype in _NUMBERS}
+# Extremes: of integers with a sign, into which the others are turned.
+_ORDERED = {name: f"{kind}, {_WRAPPING[name]}" for name, kind in _OWN_NUMBERS.items()}
 # What is only moved.
 _MOVED = {name_of(dtype): _as_bits(dtype) for dtype in _ALL}
 _BITS = {f"{8 * dtype.itemsize}": kind_name(dtype) for dtype in dtypes.UNSIGNED}
@@ -147,10 +146,10 @@ FAMILIES: dict[str, tuple[Family, ...]] = {
     "windows": (
         Family("unfold_{}", "unfold[{}]", _BITS),
         Family("window_sum_{}", "window[Summing, True, {}]", _WRAPPING),
-        Family("window_max_{}", "window[Maximizing, False, {}]", _OWN_NUMBERS),
-        Family("window_min_{}", "window[Minimizing, False, {}]", _OWN_NUMBERS),
-        Family("select_scatter_ge_{}", "select_scatter[Maximizing, True, {}]", _OWN_NUMBERS),
-        Family("select_scatter_le_{}", "select_scatter[Minimizing, False, {}]", _OWN_NUMBERS),
+        Family("window_max_{}", "window_extreme[True, {}]", _ORDERED),
+        Family("window_min_{}", "window_extreme[False, {}]", _ORDERED),
+        Family("select_scatter_ge_{}", "select_scatter[True, {}]", _ORDERED),
+        Family("select_scatter_le_{}", "select_scatter[False, {}]", _ORDERED),
     ),
 }
 

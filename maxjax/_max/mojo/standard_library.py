@@ -41,8 +41,8 @@ _IMPORT_PATH = "MODULAR_MOJO_MAX_IMPORT_PATH"
 _ENVIRONMENT = {_IMPORT_PATH: "lib/mojo", "MODULAR_MOJO_MAX_DRIVER_PATH": "bin/mojo"}
 # Kernels that texts import; with those that these import, they are the package `kernels`.
 _KERNELS = "".join(f"from kernels.{name} import\n" for name in (
-    "abi", "arithmetic", "arrangement", "calling", "comparison", "conversion", "copies", "crew",
-    "cumulative", "fixed", "fourier", "halves", "host", "launching", "loops", "reduction",
+    "abi", "arithmetic", "arrangement", "blocks", "calling", "comparison", "conversion", "copies",
+    "crew", "cumulative", "fixed", "fourier", "halves", "host", "launching", "loops", "reduction",
     "scatter", "special", "special_single", "stacks", "unary", "windows"))
 _IMPORTS = re.compile(r"\n[ \t]*(?:from|import) +(\w+)(?:\.(\w+))?")
 _MANIFEST = "manifest.json"

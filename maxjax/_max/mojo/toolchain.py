@@ -75,15 +75,23 @@ _WAKE_SECONDS = 1.0
 _MOST_OUTPUT = 1 << 18
 
 # Arguments: the parent's process id, the commands to run one after the other, each behind the
-# number of its words. Each import is a hundredth of a second of every build, hence so few.
+# number of its words. Modules that are files would take as long to import as Python to start, at
+# every build: hence those that are part of it alone, where it has them.
 # The compiler is its child, not its successor: when the parent dies the kernel signals only the
 # launcher, and where it does not, the launcher notices that its own parent has changed.
 _LAUNCHER = """
-import ctypes, os, signal, sys
+import posix as os, sys, _signal as signal
 parent, *words = sys.argv[1:]
+def prctl(*numbers):
+    try:
+        import _ctypes
+        _ctypes.call_function(_ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl"), numbers)
+    except (ImportError, AttributeError):
+        import ctypes
+        ctypes.CDLL(None).prctl(*numbers)
 def end_with_parent():
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        prctl(1, signal.SIGKILL)    # PR_SET_PDEATHSIG
 def watch(*_):
     if os.getppid() != int(parent):
         os.killpg(0, signal.SIGKILL)

@@ -12,14 +12,35 @@ from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.mojo.structure import BOOL
 
+# What wraps around, or looks at bits, is the same with and without a sign: one function is enough.
+_SIGNLESS = frozenset((
+    "add", "sub", "mul", "neg", "eq", "ne", "and", "or", "xor", "not", "shift_left",
+    "shift_right_logical", "shift_right_arithmetic", "population_count", "clz"))
+_SIGNLESS_REDUCTIONS = frozenset(("sum", "prod", "and", "or", "xor"))
+
+
+def signed(dtype: np.dtype) -> np.dtype:
+    """The integers with a sign of the same size, where they are without one."""
+    return dtypes.SIGNED[dtypes.UNSIGNED.index(dtype)] if dtype in dtypes.UNSIGNED else dtype
+
 
 def operation(name: str, kind: np.dtype, result: np.dtype) -> str:
     """The function that computes an elementwise operation; ``kind`` is its first operand's."""
     if name in ("convert", "bitcast"):
+        if name == "bitcast" or kind not in dtypes.FLOATS:
+            # Only where numbers become longer does a sign matter, and it is the operand's.
+            if result == BOOL or result in dtypes.INTS and result.itemsize <= kind.itemsize:
+                kind = signed(kind)
+            result = signed(result)
         return f"vector_{name}_{name_of(kind)}_{name_of(result)}"
     if name == "select":
         return f"vector_select_{8 * result.itemsize}"
-    return f"vector_{name}_{name_of(kind)}"
+    return f"vector_{name}_{name_of(signed(kind) if name in _SIGNLESS else kind)}"
+
+
+def ramp(dtype: np.dtype) -> str:
+    """The function that counts."""
+    return f"vector_ramp_{name_of(signed(dtype))}"
 
 
 def accumulated(name: str, dtype: np.dtype) -> np.dtype:
@@ -39,8 +60,9 @@ COMPENSATED, SETTLE = "compensated", "vector_settle_float64"
 
 
 def reduction(name: str, dtype: np.dtype, columns: bool) -> str:
-    kind = "uint8" if dtype == BOOL else name_of(dtype)
-    return f"vector_{'columns' if columns else 'lines'}_{name}_{kind}"
+    kind = np.dtype(np.uint8) if dtype == BOOL else dtype
+    kind = signed(kind) if name in _SIGNLESS_REDUCTIONS else kind
+    return f"vector_{'columns' if columns else 'lines'}_{name}_{name_of(kind)}"
 
 
 class Joint(NamedTuple):

@@ -4,7 +4,8 @@
 `select_scatter_ge_<dtype>`, `select_scatter_le_<dtype>`: x, updates, out | sizes
 sizes: outer, height, width, inner, rows, columns, geometry (ten numbers), threads
 
-Wrapping sums are the same bits with and without a sign: one function serves both.
+Wrapping sums are the same bits with and without a sign: one function serves both. One serves both
+extremes of integers with and without a sign as well, which are turned into each other.
 """
 from kernels.calling import Args, Slots, integer, operand
 from kernels.reduction import Maximizing, Minimizing, Reducer, Summing
@@ -34,7 +35,17 @@ def unfold[dtype: DType](slots: Slots, args: Args):
     )
 
 
-def window[Op: Reducer, holes_are_zero: Bool, dtype: DType](slots: Slots, args: Args):
+@always_inline
+def turn[largest: Bool, dtype: DType, signed: DType]() -> Scalar[signed]:
+    """What makes extremes of integers the largest with a sign (see `turned`)."""
+    comptime sign = Scalar[signed].MIN if dtype != signed else Scalar[signed](0)
+    return sign if largest else ~sign
+
+
+@no_inline
+def window[
+    Op: Reducer, holes_are_zero: Bool, dtype: DType
+](slots: Slots, args: Args, turn: Scalar[dtype] = 0):
     var rest = args.unsafe_offset(4)
     reduce_windows[Op, dtype, holes_are_zero](
         operand[dtype](slots, args, 0),
@@ -42,10 +53,36 @@ def window[Op: Reducer, holes_are_zero: Bool, dtype: DType](slots: Slots, args: 
         sizes(rest),
         Geometry(rest.unsafe_offset(6)),
         integer(rest, 16),
+        turn,
     )
 
 
-def select_scatter[Op: Reducer, largest: Bool, dtype: DType](slots: Slots, args: Args):
+@always_inline
+def window_extreme[largest: Bool, dtype: DType, signed: DType](slots: Slots, args: Args):
+    comptime if not dtype.is_floating_point():
+        window[Maximizing, False, signed](slots, args, turn[largest, dtype, signed]())
+    elif largest:
+        window[Maximizing, False, dtype](slots, args)
+    else:
+        window[Minimizing, False, dtype](slots, args)
+
+
+@always_inline
+def select_scatter[largest: Bool, dtype: DType, signed: DType](slots: Slots, args: Args):
+    comptime if not dtype.is_floating_point():
+        select_scatter_turned[Maximizing, True, signed](
+            slots, args, turn[largest, dtype, signed]()
+        )
+    elif largest:
+        select_scatter_turned[Maximizing, True, dtype](slots, args, 0)
+    else:
+        select_scatter_turned[Minimizing, False, dtype](slots, args, 0)
+
+
+@no_inline
+def select_scatter_turned[
+    Op: Reducer, largest: Bool, dtype: DType
+](slots: Slots, args: Args, turn: Scalar[dtype]):
     var rest = args.unsafe_offset(6)
     scatter_windows[Op, dtype, largest](
         operand[dtype](slots, args, 0),
@@ -54,4 +91,5 @@ def select_scatter[Op: Reducer, largest: Bool, dtype: DType](slots: Slots, args:
         sizes(rest),
         Geometry(rest.unsafe_offset(6)),
         integer(rest, 16),
+        turn,
     )

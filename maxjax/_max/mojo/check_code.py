@@ -176,21 +176,8 @@ class _LoopChecks:
                 fits = abs(x.numbers[0]) == x.sources[0].nbytes and x.target.nbytes == 8
             case "aim":
                 fits = 0 <= x.numbers[0] < x.sources[0].nbytes
-            case "read" | "write":
-                cell, index = x.sources[:2]
-                value = x.sources[2] if x.target is None else x.target
-                stride, first, rows = x.numbers[:3]
-                fits = cell.nbytes == 8 and index.nbytes in (4, 8) and index.elements == 1 \
-                    and min(stride, rows) > 0 and first >= 0
-                if x.target is not None and len(x.sources) > 2:
-                    end = first + (rows - 1) * stride + value.nbytes
-                    fits &= end <= x.sources[2].root.nbytes
-            case "assign":
-                array, index, value = x.sources
-                stride, places, *lines = x.numbers
-                fits = target == array.elements and index.nbytes in (4, 8) \
-                    and index.elements == 1 and value.elements == x.elements * len(lines) \
-                    and max(lines) + (places - 1) * stride + x.elements <= target
+            case "read" | "write" | "assign":
+                fits = _line_fits(x)
             case "call" if x.host is not None:
                 kinds = [*x.host.inputs, *x.host.outputs]
                 sizes = [register.nbytes for register in (*x.sources, *x.results)]
@@ -203,3 +190,21 @@ class _LoopChecks:
         written.update(x.written)
         if x.opcode == "aim":
             written.add(x.sources[0])
+
+
+def _line_fits(x: ScalarInstruction) -> bool:
+    """Whether the lines at a computed place, which an instruction reads or writes, lie within."""
+    index = x.sources[1]
+    if index.nbytes not in (4, 8) or index.elements != 1:
+        return False
+    if x.opcode == "assign":
+        array, _, value = x.sources
+        assert x.target is not None
+        stride, places, *lines = x.numbers
+        return x.target.elements == array.elements and value.elements == x.elements * len(lines) \
+            and max(lines) + (places - 1) * stride + x.elements <= array.elements
+    stride, first, rows = x.numbers[:3]
+    fits = x.sources[0].nbytes == 8 and min(stride, rows) > 0 and first >= 0
+    if x.target is not None and len(x.sources) > 2:
+        fits &= first + (rows - 1) * stride + x.target.nbytes <= x.sources[2].root.nbytes
+    return fits

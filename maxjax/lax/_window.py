@@ -263,19 +263,12 @@ def conv_general_dilated(
                 raise TypeError(f"All dilations must be positive, got {values}.")
             raise ValueError(f"{name} {what} must have every element be strictly positive, got "
                              f"{values}.")
-    if isinstance(padding, (str, PaddingType)):
-        if any(d != 1 for d in dilation):
-            raise ValueError(
-                "String padding is not implemented for transposed convolution using this op. "
-                "Please either exactly specify the required padding or use conv_transpose.")
-        effective = [dilated(width, d) for width, d in zip(window, window_dilation, strict=True)]
-        pads = tuple(padtype_to_pads(spatial, effective, strides, padding))
-    else:
-        try:
-            pads = tuple([(constant_size(low), constant_size(high)) for low, high in padding])
-        except TypeError:
-            raise ValueError(f"padding argument to {name} should be a string or a sequence of "
-                             f"(low, high) pairs, got {padding}") from None
+    if isinstance(padding, (str, PaddingType)) and any(d != 1 for d in dilation):
+        raise ValueError(
+            "String padding is not implemented for transposed convolution using this op. "
+            "Please either exactly specify the required padding or use conv_transpose.")
+    effective = [dilated(width, d) for width, d in zip(window, window_dilation, strict=True)]
+    pads = _explicit_padding(name, padding, spatial, effective, strides)
     if x.dtype != y.dtype:
         raise same_dtypes_error(name, [x.aval, y.aval])
     if len(pads) != rank:
@@ -290,6 +283,18 @@ def conv_general_dilated(
         rhs_dilation=window_dilation, dimension_numbers=numbers,
         feature_group_count=int(feature_group_count), batch_group_count=int(batch_group_count),
         precision=canonical_precision(precision), preferred_element_type=preferred_element_type)
+
+
+def _explicit_padding(name: str, padding: Any, spatial: Sequence[int], window: Sequence[int],
+                      strides: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """The padding as pairs of sizes, also where it is given by name."""
+    if isinstance(padding, (str, PaddingType)):
+        return tuple(padtype_to_pads(spatial, window, strides, padding))
+    try:
+        return tuple([(constant_size(low), constant_size(high)) for low, high in padding])
+    except TypeError:
+        raise ValueError(f"padding argument to {name} should be a string or a sequence of "
+                         f"(low, high) pairs, got {padding}") from None
 
 
 def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None,

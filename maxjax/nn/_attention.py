@@ -28,6 +28,20 @@ def _check(name: str, array: Array, shape: Sequence[int], dtype: Any) -> None:
         raise ValueError(f"{name} dtype should be {dtype}, but got {array.dtype}")
 
 
+def _scores(query: Array, key: Array, scale: float, bias: Any) -> Array:
+    """How well each query fits each key, in float32: shape ``(B, N, T, S)``."""
+    batch, length, heads, width = query.shape
+    span, groups = key.shape[1:3]
+    grouped = query.reshape(batch, length, groups, heads // groups, width)
+    scores = jnp.einsum("btkgh,bskh->bkgts", grouped, key,
+                        preferred_element_type=jnp.float32)
+    scores = scores.reshape(batch, heads, length, span)
+    scores = scores * jnp.array(scale, scores.dtype)
+    if bias is None:
+        return scores
+    return jnp.add(*promote_shapes("", scores, jnp.asarray(bias).astype(scores.dtype)))
+
+
 def dot_product_attention(query: Any, key: ArrayLike, value: Any, bias: Any = None,
                           mask: Any = None, *, scale: float | None = None, is_causal: bool = False,
                           query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
@@ -95,13 +109,7 @@ def dot_product_attention(query: Any, key: ArrayLike, value: Any, bias: Any = No
         raise ValueError(f"Unsupported implementation option: {implementation}")
     if scale is None:
         scale = 1.0 / math.sqrt(width)
-    grouped = query.reshape(batch, length, groups, heads // groups, width)
-    scores = jnp.einsum("btkgh,bskh->bkgts", grouped, key,
-                        preferred_element_type=jnp.float32)
-    scores = scores.reshape(batch, heads, length, span)
-    scores = scores * jnp.array(scale, scores.dtype)
-    if bias is not None:
-        scores = jnp.add(*promote_shapes("", scores, jnp.asarray(bias).astype(scores.dtype)))
+    scores = _scores(query, key, scale, bias)
     seen = None if mask is None else jnp.asarray(mask)
     for part in _visible(length, span, is_causal, local_window_size, query_seq_lengths,
                          key_value_seq_lengths):

@@ -79,19 +79,7 @@ def _cov(name: str, m: Any, y: Any, rowvar: bool, bias: bool, ddof: int | None, 
         return filled.full(() if count == 1 else (count, count), np.nan, x.dtype)
     if ddof is None:
         ddof = 0 if bias else 1
-    weights = None
-    if fweights is not None:
-        check_arraylike("cov", fweights)
-        weights = as_array(fweights)
-        _check_weights("fweights", weights, x)
-        if not dtypes.is_integer(weights.dtype):
-            raise TypeError("fweights must be integer.")
-        weights = ufuncs.abs(weights)
-    if aweights is not None:
-        check_arraylike("cov", aweights)
-        reliability = ufuncs.abs(as_array(aweights))
-        _check_weights("aweights", reliability, x)
-        weights = reliability if weights is None else weights * reliability
+    weights = _weights_of_observations(x, fweights, aweights)
     if weights is None:
         center = moments.mean(x, axis=1, keepdims=True)
         norm: Any = x.shape[1] - ddof
@@ -108,6 +96,24 @@ def _cov(name: str, m: Any, y: Any, rowvar: bool, bias: bool, ddof: int | None, 
     x = x - center
     right = x if weights is None else x * weights[None]
     return shapes.squeeze(dot(x, conj(right.T)) / norm)
+
+
+def _weights_of_observations(x: Array, fweights: Any, aweights: Any) -> Array | None:
+    """How much each observation counts: its frequency times its importance; None: all the same."""
+    weights = None
+    if fweights is not None:
+        check_arraylike("cov", fweights)
+        weights = as_array(fweights)
+        _check_weights("fweights", weights, x)
+        if not dtypes.is_integer(weights.dtype):
+            raise TypeError("fweights must be integer.")
+        weights = ufuncs.abs(weights)
+    if aweights is not None:
+        check_arraylike("cov", aweights)
+        reliability = ufuncs.abs(as_array(aweights))
+        _check_weights("aweights", reliability, x)
+        weights = reliability if weights is None else weights * reliability
+    return weights
 
 
 def _check_weights(name: str, weights: Array, x: Array) -> None:
@@ -143,5 +149,6 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
     deviation = deviation.astype(c.dtype)
     c = c / shapes.expand_dims(deviation, 1) / shapes.expand_dims(deviation, 0)
     if dtypes.is_complex(c.dtype):
-        return complex_of(rounding.clip(real(c), -1, 1), rounding.clip(imag(c), -1, 1))
+        parts = real(c), imag(c)
+        return complex_of(*(rounding.clip(part, -1, 1) for part in parts))
     return rounding.clip(c, -1, 1)

@@ -14,7 +14,7 @@ from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
-from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
+from maxjax._primitives.gather_plan import FillValue, GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape
@@ -170,15 +170,21 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
             "indices and arr must have the same number of dimensions; "
             f"{indices.ndim} vs. {rank}")
     axis = canonical_axis(axis, rank)
-    size = arr.shape[axis]
     indices = as_signed(indices)
     if wrap_negative_indices:
-        indices = from_end(indices, size)
+        indices = from_end(indices, arr.shape[axis])
     parsed = _mode(mode)
     fill = None
     if parsed in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT):
         fill = fill_parameter(fill_value, arr.dtype)
-    # Dimensions of size 1 on either side broadcast; the others become batching dimensions.
+    return _gather_along(arr, indices, axis, parsed, fill)
+
+
+def _gather_along(arr: Array, indices: Array, axis: int, mode: GatherScatterMode,
+                  fill: FillValue | None) -> Array:
+    """Elements along an axis, by indices of the array's rank: dimensions of size 1 on either side
+    broadcast; the others become batching dimensions."""
+    rank = arr.ndim
     sizes, collapsed, along, batching, offset, drop = [], [axis], [], [], [], []
     for dim in range(rank):
         have, want = arr.shape[dim], indices.shape[dim]
@@ -201,9 +207,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
     shape = tuple(1 if dim == axis else max(a, b) if a and b else 0
                   for dim, (a, b) in enumerate(zip(arr.shape, indices.shape, strict=True)))
     shape = (*shape[:axis], indices.shape[axis], *shape[axis + 1:])
-    if 0 in shape:
-        return full(shape, 0, arr.dtype)
-    if not size:
+    if 0 in shape or not arr.shape[axis]:
         return full(shape, 0, arr.dtype)
     kept = [dim for dim in range(rank) if dim not in drop]
     renumbered = {dim: place for place, dim in enumerate(kept)}
@@ -212,7 +216,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
         arr, vectors, dimension_numbers=GatherDimensionNumbers(
             tuple(offset), tuple(sorted(collapsed)), (axis,), tuple(batching),
             tuple(renumbered[dim] for dim in along)),
-        slice_sizes=tuple(sizes), mode=parsed, fill_value=fill, unique_indices=False,
+        slice_sizes=tuple(sizes), mode=mode, fill_value=fill, unique_indices=False,
         indices_are_sorted=False)
 
 

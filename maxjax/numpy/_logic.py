@@ -429,24 +429,30 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Any = frozenset(),
             "config option to 'allow' to disable this message; for more information, see "
             f"{RANK_PROMOTION_LINK}"))
         checked = function if outputs is None else output_checked(function, outputs, sizes, hint)
-        operands, in_axes = [], []
-        for x, own in zip(arrays, batches, strict=True):
-            # Dimensions of size 1 that broadcast against others are removed, not mapped.
-            missing = len(batch) - len(own)
-            mapped = [size == batch[missing + i] and size != 1 or batch[missing + i] == 1
-                      for i, size in enumerate(own)]
-            drop = tuple(i for i, keep in enumerate(mapped) if not keep)
-            operands.append(shapes.squeeze(x, drop) if drop else x)
-            in_axes.append([False] * missing + mapped)
-        for level in reversed(range(len(batch))):
-            axes = tuple(0 if flags[level] else None for flags in in_axes)
-            if all(axis is None for axis in axes):
-                checked = _repeated(checked, batch[level])
-            else:
-                checked = vmap(checked, in_axes=axes)
-        return checked(*operands)
+        return _mapped(checked, arrays, batches, batch)
 
     return wrapped
+
+
+def _mapped(function: Callable[..., Any], arrays: Sequence[Array],
+            batches: Sequence[tuple[int, ...]], batch: tuple[int, ...]) -> Any:
+    """A function mapped over the batch dimensions of arrays, which broadcast to ``batch``."""
+    operands, in_axes = [], []
+    for x, own in zip(arrays, batches, strict=True):
+        # Dimensions of size 1 that broadcast against others are removed, not mapped.
+        missing = len(batch) - len(own)
+        mapped = [size == batch[missing + i] and size != 1 or batch[missing + i] == 1
+                  for i, size in enumerate(own)]
+        drop = tuple(i for i, keep in enumerate(mapped) if not keep)
+        operands.append(shapes.squeeze(x, drop) if drop else x)
+        in_axes.append([False] * missing + mapped)
+    for level in reversed(range(len(batch))):
+        axes = tuple(0 if flags[level] else None for flags in in_axes)
+        if all(axis is None for axis in axes):
+            function = _repeated(function, batch[level])
+        else:
+            function = vmap(function, in_axes=axes)
+    return function(*operands)
 
 
 def input_dimensions(given: Sequence[Any], cores: Sequence[tuple[str, ...]], hint: str

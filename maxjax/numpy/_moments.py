@@ -268,13 +268,7 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
     size = _number_of_elements(x.shape, axes)
     if axes and mask is None and center is None and isinstance(ddof, (int, float)) and (
             least(size) > ddof and not dtypes.is_complex(compute)):
-        # The common case, with no more than its operations.
-        x = strong(x)
-        total = reduce_sum_p.bind(x, axes=axes)
-        center = divide_by_constant(keep_axes(total, x.shape, axes), constant(size, compute))
-        squared = square_p.bind(sub_p.bind(x, center))
-        total = reduce_sum_p.bind(squared, axes=axes)
-        value = divide_by_constant(total, constant(_less(size, ddof), compute))
+        value = _plain_variance(strong(x), axes, size, ddof)
         if keepdims:
             value = keep_axes(value, x.shape, axes)
         return convert_element_type(value, result)
@@ -305,6 +299,15 @@ def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: b
     if not isinstance(count, Array):
         return value if count > 0 else _where(False, value, np.nan)
     return _where(count > 0, value, np.nan)
+
+
+def _plain_variance(x: Array, axes: tuple[int, ...], size: Any, ddof: Any) -> Array:
+    """The common case, real and without a mask, with no more than its operations."""
+    total = reduce_sum_p.bind(x, axes=axes)
+    center = divide_by_constant(keep_axes(total, x.shape, axes), constant(size, x.dtype))
+    squared = square_p.bind(sub_p.bind(x, center))
+    total = reduce_sum_p.bind(squared, axes=axes)
+    return divide_by_constant(total, constant(_less(size, ddof), x.dtype))
 
 
 def std(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,

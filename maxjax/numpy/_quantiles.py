@@ -241,13 +241,19 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     if not size and not fraction.size:
         result = primitives.full((*fraction.shape, *rest), 0, x.dtype)
         return _finished(result, fraction, shape, axes, keepdims, x.dtype)
-    last = len(rest)
     missing = isnan(x)
-    compute = x.dtype
     if weights is not None:
         weights = _weights_of_lines(name, weights, shape, axis, axes, lines)
         result = _weighted_or_nan(x, weights, fraction, missing, skip_nan)
-        return _finished(result, fraction, shape, axes, keepdims, compute)
+    else:
+        result = _interpolated(name, x, fraction, missing, method, skip_nan)
+    return _finished(result, fraction, shape, axes, keepdims, x.dtype)
+
+
+def _interpolated(name: str, x: Array, fraction: Array, missing: Array, method: str,
+                  skip_nan: bool) -> Array:
+    """The quantiles of lines along the last axis, each between two neighbours in sorted order."""
+    last, size, compute = x.ndim - 1, x.shape[-1], x.dtype
     if skip_nan:
         x = sorting.sort(x, last)      # NaN is last
         _refuse_split(name, x)
@@ -262,7 +268,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     x = x if x.dtype == wide else convert_element_type(x, wide)
     # q comes first in the result.
     fractions, top = promote_shapes("", layout.reshape(
-        fraction, fraction.shape + (1,) * (len(rest) if skip_nan else 0)), top)
+        fraction, fraction.shape + (1,) * (last if skip_nan else 0)), top)
     position = fractions * top
     lower, upper = ufuncs.floor(position), ufuncs.ceil(position)
     weight = position - lower
@@ -275,11 +281,11 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
     low, high = (_at_positions(x, index, skip_nan, fraction.ndim) for index in (low_index,
                                                                                 high_index))
     if not skip_nan:
-        weight = layout.reshape(weight, fraction.shape + (1,) * len(rest))
+        weight = layout.reshape(weight, fraction.shape + (1,) * last)
     result = _between(low, high, weight, method)
     if skip_nan:
         result = where(shapes.broadcast_to(count == 0, result.shape), np.nan, result)
-    return _finished(result, fraction, shape, axes, keepdims, compute)
+    return result
 
 
 def _refuse_split(name: str, x: Array) -> None:

@@ -99,6 +99,30 @@ def _spread(x: Array, count: Any, axis: int) -> Array:
     return layout.reshape(spread, (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1:]))
 
 
+def _repeated(x: Array, counts: np.ndarray, axis: int) -> Array:
+    """Each element along an axis as often as known counts say: one for all, or one for each."""
+    length = x.shape[axis]
+    if counts.dtype.kind not in "iub" and (not counts.ndim or counts.size and length):
+        total = np.asarray(np.sum(counts) * (length if counts.size == 1 else 1)).tolist()
+        raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
+                        f"{[total]}.")
+    if counts.size == 0 == length:
+        return x
+    if counts.size == 1:
+        count = int(counts.reshape(()))
+        if count < 0:
+            shape = (*x.shape[:axis], length, count, *x.shape[axis + 1:])
+            raise TypeError("broadcast_in_dim shape must have every element be nonnegative, "
+                            f"got {shape}.")
+        return _spread(x, count, axis)
+    if counts.size != length:
+        raise ValueError(
+            "operands could not be broadcast together with remapped shapes "
+            f"[original->remapped]: {counts.shape}  and requested shape ({length},)")
+    positions = np.repeat(np.arange(length), counts)
+    return take_in_bounds(x, as_array(positions.astype(np.int32)), axis)
+
+
 def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
            total_repeat_length: int | None = None, out_sharding: Any = None) -> Array:
     """Each element repeated, ``repeats`` times (one number, or one for each element).
@@ -149,26 +173,7 @@ def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
             "`total_repeat_length`.")
         if dimensions.is_dimension(known):
             return _spread(x, known, index)
-        known = np.asarray(known)
-        if known.dtype.kind not in "iub" and (not known.ndim or known.size and length):
-            total = np.asarray(np.sum(known) * (length if known.size == 1 else 1)).tolist()
-            raise TypeError("Shapes must be 1D sequences of concrete values of integer type, got "
-                            f"{[total]}.")
-        if known.size == 0 == length:
-            return x
-        if known.size == 1:
-            count = int(known.reshape(()))
-            if count < 0:
-                shape = (*x.shape[:index], length, count, *x.shape[index + 1:])
-                raise TypeError("broadcast_in_dim shape must have every element be nonnegative, "
-                                f"got {shape}.")
-            return _spread(x, count, index)
-        if known.size != length:
-            raise ValueError(
-                "operands could not be broadcast together with remapped shapes "
-                f"[original->remapped]: {known.shape}  and requested shape ({length},)")
-        positions = np.repeat(np.arange(length), known)
-        return take_in_bounds(x, as_array(positions.astype(np.int32)), index)
+        return _repeated(x, np.asarray(known), index)
     total, = nonnegative("broadcast_in_dim", (dimensions.size_index(total_repeat_length),))
     if not length:
         return x
@@ -360,27 +365,31 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
         axes = axes * len(amounts)
     given = x
     for index, amount in zip(axes, amounts, strict=True):
-        length: Any = x.shape[index]
-        if not length:
-            continue
-        # For some values of a symbol, the shift may wrap around more than once.
-        if isinstance(amount, Array) or (
-                dimensions.is_dimension(length) and length.lower() <= abs(amount)):
-            # The remainder first: the least integer has no negative, and int32 not every amount.
-            wide = as_array(amount, "roll")
-            offset = ((wide if wide.dtype.itemsize > 4 else wide.astype(dtypes.int32))
-                      % length).astype(dtypes.int32)
-            if isinstance(length, int):
-                x = dynamic_slice_in_dim(concatenate_p.bind(x, x, dimension=index),
-                                         length - offset, length, index)
-            else:
-                places = creation.iota(dtypes.int32, (length,), 0)
-                x = take_in_bounds(x, (places - offset) % length, index)
-            continue
-        offset = int(amount) % length if isinstance(length, int) else (
-            amount if amount >= 0 else amount + length)
-        if offset:
-            x = concatenate_p.bind(
-                slicing.slice_in_dim(x, length - offset, length, index),
-                slicing.slice_in_dim(x, 0, length - offset, index), dimension=index)
+        x = _rolled(x, amount, index)
     return apart(x) if x is given else x
+
+
+def _rolled(x: Array, amount: Any, axis: int) -> Array:
+    """``roll`` along one axis, by a known amount or by that in an array."""
+    length: Any = x.shape[axis]
+    if not length:
+        return x
+    # For some values of a symbol, the shift may wrap around more than once.
+    if isinstance(amount, Array) or (
+            dimensions.is_dimension(length) and length.lower() <= abs(amount)):
+        # The remainder first: the least integer has no negative, and int32 not every amount.
+        wide = as_array(amount, "roll")
+        offset = ((wide if wide.dtype.itemsize > 4 else wide.astype(dtypes.int32))
+                  % length).astype(dtypes.int32)
+        if isinstance(length, int):
+            return dynamic_slice_in_dim(concatenate_p.bind(x, x, dimension=axis),
+                                        length - offset, length, axis)
+        places = creation.iota(dtypes.int32, (length,), 0)
+        return take_in_bounds(x, (places - offset) % length, axis)
+    offset = int(amount) % length if isinstance(length, int) else (
+        amount if amount >= 0 else amount + length)
+    if not offset:
+        return x
+    return concatenate_p.bind(
+        slicing.slice_in_dim(x, length - offset, length, axis),
+        slicing.slice_in_dim(x, 0, length - offset, axis), dimension=axis)

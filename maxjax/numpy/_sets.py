@@ -126,7 +126,8 @@ def _fresh(line: Array) -> Array:
     """Whether an element of a sorted line differs from the one before it; NaN is one value."""
     if not line.size:
         return filled.zeros((0,), bool)
-    return joining.concatenate([filled.ones((1,), bool), differ_from_before(line, True)])
+    differs = differ_from_before(line, True)
+    return joining.concatenate([filled.ones((1,), bool), differs])
 
 
 def _flattened(name: str, may_be_traced: bool, *arrays: Any) -> list[Array]:

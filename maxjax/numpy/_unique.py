@@ -90,13 +90,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     if not x.size:
         return _empty_unique(x, size, fill_value, return_index, return_inverse, return_counts,
                              index if axis is not None else None, shape)
-    keys = [layout.reshape(slicing.slice_in_dim(rows, i, i + 1, 1), (count,))
-            for i in range(rows.shape[1])]
-    places = primitives.iota(integer, (count,), 0)
-    *ordered, order = sort_p.bind(
-        *keys, places, dimension=0, is_stable=True, num_keys=len(keys)) if keys else (places,)
-    new = _any_differs(ordered, count, equal_nan)
-    first = joining.concatenate([filled.ones((1,), bool), new[1:]])
+    order, first = _groups(rows, equal_nan)
     group = cumulative.cumsum(first.astype(integer)) - 1
     if size is None:
         total = int(reductions.sum(first))
@@ -134,6 +128,18 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         ends = following[1:].astype(integer)
         results.append(where(valid, ends - starts, 0))
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _groups(rows: Array, equal_nan: bool) -> tuple[Array, Array]:
+    """The order that sorts rows, and whether each is the first of equal ones in it."""
+    count = rows.shape[0]
+    keys = [layout.reshape(slicing.slice_in_dim(rows, i, i + 1, 1), (count,))
+            for i in range(rows.shape[1])]
+    places = primitives.iota(dtypes.canonical(dtypes.int64), (count,), 0)
+    *ordered, order = sort_p.bind(
+        *keys, places, dimension=0, is_stable=True, num_keys=len(keys)) if keys else (places,)
+    new = _any_differs(ordered, count, equal_nan)
+    return order, joining.concatenate([filled.ones((1,), bool), new[1:]])
 
 
 def differ_from_before(line: Array, equal_nan: bool) -> Array:

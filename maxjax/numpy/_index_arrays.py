@@ -47,6 +47,9 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, signed: bool = Tr
 
     Args:
       signed: whether unsigned indices are read as a gather reads them; a slice does not.
+
+    Raises:
+      OverflowError: negative indices may be wrapped, and their dtype does not hold the size.
     """
     own = False
     if is_dimension(size) and not isinstance(index, Array):
@@ -55,6 +58,10 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, signed: bool = Tr
           and not shows_sharding(index)):
         index, own = index.host(), True
     wrap_negative = wrap_negative and dtypes.is_signed(index.dtype)
+    # JAX adds the size in the indices' dtype; a slice's starts are converted before.
+    if wrap_negative and signed and index.dtype.itemsize < 4 and isinstance(size, int) and (
+            size > int(dtypes.iinfo(index.dtype).max)):
+        raise OverflowError(f"Python integer {size} out of bounds for {index.dtype}")
     if signed:
         index = as_signed(index)
     if isinstance(index, np.ndarray):

@@ -105,6 +105,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
             raise OverflowError(f"Python integer {size} out of bounds for {indices.dtype}")
         indices = _division.remainder(indices, size)
         mode = "promise_in_bounds"
+    elif type(size) is int and size > dtypes.iinfo(indices.dtype).max:
+        indices = convert_element_type(indices, dtypes.int32)      # where negative ones fit, too
     parsed = _mode(mode)
     options: dict[str, Any] = {"axis": axis, "mode": parsed, "unique": bool(unique_indices),
                "ordered": bool(indices_are_sorted)}

@@ -98,7 +98,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any)
 def _pad_widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     pad_width = _known(pad_width)
     widths = pad_width if _has_dimension(pad_width) else np.asarray(pad_width)
-    if isinstance(widths, np.ndarray) and widths.size and widths.dtype.kind not in "iu":
+    if rank and isinstance(widths, np.ndarray) and widths.size and widths.dtype.kind not in "iu":
         raise TypeError("`pad_width` must be of integral type.")
     return [(constant_size(low), constant_size(high))
             for low, high in _for_each_axis(widths, rank, "pad_width")]

@@ -58,7 +58,8 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
            [False,  True]], dtype=bool)
     """
     if method not in _METHODS:
-        raise ValueError(f"{method=} is not implemented; options are {_METHODS}")
+        raise ValueError(f"{method=} is not implemented; options are 'compare_all', "
+                         "'binary_search', 'sort', and 'auto'")
     x, tests = (as_array(v) for v in promote_dtypes("isin", element, test_elements))
     flat = layout.reshape(tests, (tests.size,))
     if explicit_mesh(x, flat) is not None and x.ndim > 1:

@@ -93,7 +93,7 @@ def _scale(name: str, norm: Any, lengths: Sequence[int]) -> float:
         return 1
     if norm not in ("ortho", "forward"):
         raise ValueError(
-            f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
+            f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
     count: float = math.prod(lengths)
     if norm == "ortho":
         count = math.sqrt(count)

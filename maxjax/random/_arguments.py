@@ -8,25 +8,43 @@ import numpy as np
 
 from maxjax import numpy as jnp
 from maxjax._base import dtypes
+from maxjax._base.errors import TypePromotionError
 from maxjax._ir import dimensions
 from maxjax._ir.runtime import installed
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.slicing import slice_p
-from maxjax.numpy._promotion import canonical_shape
+from maxjax.numpy._promotion import as_array, canonical_shape, is_arraylike, type_of
 
 
-def float_dtype(dtype: Any, name: str) -> Any:
+def float_dtype(dtype: Any, name: str, *parameters: Any, may_be_complex: bool = False) -> Any:
     """The dtype of a sampler's result; the default float if None.
 
     Raises:
       ValueError: it is not a float.
+      TypePromotionError: one of the parameters is of a dtype that is not promoted to it.
     """
     dtype = dtypes.canonical(dtypes.float64) if dtype is None else dtypes.argument(dtype, name)
-    if not dtypes.is_floating(dtype):
-        raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {dtype.name}")
+    if not (dtypes.is_inexact(dtype) if may_be_complex else dtypes.is_floating(dtype)):
+        kinds = "float or complex" if may_be_complex else "float"
+        raise ValueError(f"dtype argument to `{name}` must be a {kinds} dtype, got {dtype.name}")
+    for parameter in parameters:
+        own = _type_of_parameter(parameter)
+        if dtypes.promote((own, (dtype, False)))[0] != dtype:
+            raise TypePromotionError(f"In arguments to {name}, cannot safely cast argument of type "
+                                     f"{own[0]} to {dtype}")
     return dtype
+
+
+def _type_of_parameter(value: Any) -> tuple[Any, bool]:
+    if value is None:
+        raise ValueError("Invalid argument to dtype: None.")
+    if isinstance(value, str):
+        np.dtype(value)     # JAX reads a text as the name of a dtype
+    if not is_arraylike(value):
+        raise TypeError(f"Cannot determine dtype of {value}")
+    return type_of(as_array(value))
 
 
 def int_dtype(dtype: Any, name: str) -> Any:

@@ -122,7 +122,7 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Any = None,
         return with_out_sharding(beta, out_sharding, key, a, b, shape, dtype, method=method)
     typed = single_key("beta", key)
     _approximate.check_method("beta", method)
-    dtype = float_dtype(dtype, "beta")
+    dtype = float_dtype(dtype, "beta", a, b)
     return _beta(typed, a, b, result_shape(shape, np.shape(a), np.shape(b)), dtype, method)
 
 
@@ -195,7 +195,7 @@ def chisquare(key: ArrayLike, df: Any, shape: Any = None, dtype: DTypeLike | Non
         return with_out_sharding(chisquare, out_sharding, key, df, shape, dtype, method=method)
     typed = single_key("chisquare", key)
     _approximate.check_method("chisquare", method)
-    dtype = float_dtype(dtype, "chisquare")
+    dtype = float_dtype(dtype, "chisquare", df)
     return _chisquare(typed, df, result_shape(shape, np.shape(df)), dtype, method)
 
 
@@ -216,7 +216,7 @@ def f(key: ArrayLike, dfnum: Any, dfden: Any, shape: Any = None, dtype: DTypeLik
     if out_sharding is not None:
         return with_out_sharding(f, out_sharding, key, dfnum, dfden, shape, dtype)
     typed = single_key("f", key)
-    dtype = float_dtype(dtype, "f")
+    dtype = float_dtype(dtype, "f", dfnum, dfden)
     return _f(typed, dfnum, dfden, result_shape(shape, np.shape(dfnum), np.shape(dfden)), dtype)
 
 
@@ -238,7 +238,7 @@ def t(key: ArrayLike, df: Any, shape: Any = None, dtype: DTypeLike | None = None
     if out_sharding is not None:
         return with_out_sharding(t, out_sharding, key, df, shape, dtype)
     typed = single_key("t", key)
-    dtype = float_dtype(dtype, "t")
+    dtype = float_dtype(dtype, "t", df)
     return _t(typed, df, result_shape(shape, np.shape(df)), dtype)
 
 
@@ -310,7 +310,7 @@ def lognormal(key: ArrayLike, sigma: Any = _ONE, shape: Any = None, dtype: DType
     if out_sharding is not None:
         return with_out_sharding(lognormal, out_sharding, key, sigma, shape, dtype)
     typed = single_key("lognormal", key)
-    dtype = float_dtype(dtype, "lognormal")
+    dtype = float_dtype(dtype, "lognormal", sigma, may_be_complex=True)
     shape = result_shape(shape, np.shape(sigma))
     return lax.exp(_normal(typed, shape, dtype) * jnp.broadcast_to(as_float(sigma, dtype), shape))
 
@@ -359,7 +359,7 @@ def wald(key: ArrayLike, mean: Any, shape: Any = None, dtype: DTypeLike | None =
     if out_sharding is not None:
         return with_out_sharding(wald, out_sharding, key, mean, shape, dtype)
     typed = single_key("wald", key)
-    dtype = float_dtype(dtype, "wald")
+    dtype = float_dtype(dtype, "wald", mean)
     shape = result_shape(shape, np.shape(mean))
     return _wald(typed, mean, shape, dtype)
 

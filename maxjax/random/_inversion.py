@@ -242,7 +242,7 @@ def pareto(key: ArrayLike, b: ArrayLike, shape: Any = None, dtype: DTypeLike | N
     if out_sharding is not None:
         return with_out_sharding(pareto, out_sharding, key, b, shape, dtype)
     typed = single_key("pareto", key)
-    dtype = float_dtype(dtype, "pareto")
+    dtype = float_dtype(dtype, "pareto", b)
     shape = result_shape(shape, np.shape(b))
     return lax.exp(_exponential(typed, shape, dtype) / as_float(b, dtype))
 
@@ -271,7 +271,7 @@ def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Any = None, dtype: DTypeLi
     if out_sharding is not None:
         return with_out_sharding(rayleigh, out_sharding, key, scale, shape, dtype)
     typed = single_key("rayleigh", key)
-    dtype = float_dtype(dtype, "rayleigh")
+    dtype = float_dtype(dtype, "rayleigh", scale)
     shape = result_shape(shape, np.shape(scale))
     uniforms = _uniform(typed, shape, dtype, 0.0, 1.0)
     return jnp.broadcast_to(as_float(scale, dtype), shape) * jnp.sqrt(
@@ -288,7 +288,7 @@ def triangular(key: ArrayLike, left: Any, mode: Any, right: Any, shape: Any = No
     if out_sharding is not None:
         return with_out_sharding(triangular, out_sharding, key, left, mode, right, shape, dtype)
     typed = single_key("triangular", key)
-    dtype = float_dtype(dtype, "triangular")
+    dtype = float_dtype(dtype, "triangular", left, mode, right)
     shape = result_shape(shape, np.shape(left), np.shape(mode), np.shape(right))
     left, mode, right = (jnp.broadcast_to(as_float(x, dtype), shape) for x in (left, mode, right))
     turn = (mode - left) / (right - left)

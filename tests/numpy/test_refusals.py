@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -33,6 +35,47 @@ VALUES = ["text", None, [1.0], {"a": 1}, object(), np.array("x"), np.array([None
 FLOATS = np.ones((3, 3), np.float32)
 
 
+CALLS: list[Callable[[Any], Any]] = [
+    lambda jax: jax.jit(lambda x: x)(np.array("x")),
+    lambda jax: jax.jit(lambda x: x)(np.array([None])),
+    lambda jax: jax.jit(lambda x: x)(np.float32),
+    lambda jax: jax.jit(lambda x: x)(np.datetime64("2020-01-01")),
+    lambda jax: jax.numpy.isin(FLOATS, FLOATS, method="other"),
+    lambda jax: jax.numpy.fft.ihfft(FLOATS, norm="other"),
+    lambda jax: jax.numpy.fft.rfft(FLOATS, norm="other"),
+    lambda jax: jax.numpy.broadcast_to(FLOATS, "text"),
+    lambda jax: jax.numpy.pad(np.float32(1), True),
+    lambda jax: jax.numpy.pad(np.float32(1), 1.5),
+    lambda jax: jax.numpy.pad(FLOATS, True),
+    # Small integers as indices into what they do not reach the end of.
+    *[lambda jax, index=index: jax.numpy.zeros(200)[index(jax)] for index in (
+        lambda jax: np.int8([1]), lambda jax: jax.numpy.int8([1]), lambda jax: np.int8(5),
+        lambda jax: jax.numpy.int8(5), lambda jax: np.uint8([1]), lambda jax: np.int16([1]))],
+    lambda jax: jax.jit(lambda i: jax.numpy.zeros(200)[i])(np.int8([1])),
+    lambda jax: jax.numpy.zeros((200, 3))[jax.numpy.int8(5), jax.numpy.array([1, 2])],
+    lambda jax: jax.numpy.zeros((3, 200))[1, np.int8([1])],
+    lambda jax: jax.numpy.zeros(127)[np.int8([1])],
+    lambda jax: jax.numpy.zeros(200).at[np.int8([1])].set(1),
+    lambda jax: jax.numpy.zeros(200).at[np.int8([5])].get(mode="clip"),
+    lambda jax: jax.numpy.zeros(200).at[np.int8([5])].get(
+        mode="promise_in_bounds", wrap_negative_indices=False),
+    *[lambda jax, mode=mode: jax.numpy.take(jax.numpy.arange(200), np.int8([1, 7]), mode=mode)
+      for mode in ("fill", "clip", "wrap")],
+    lambda jax: jax.numpy.take_along_axis(jax.numpy.arange(200), np.int8([1, -1]), 0),
+    # A sampler's parameters.
+    *[lambda jax, value=value, name=name: getattr(jax.random, name)(jax.random.key(0), value)
+      for name in ("lognormal", "pareto", "rayleigh", "chisquare", "t", "wald")
+      for value in (2j, "text", None, [1.0], np.float64(2), 3, True)],
+    *[lambda jax, value=value, dtype=dtype: jax.random.lognormal(
+        jax.random.key(0), value, (2,), dtype)
+      for dtype in (np.float16, np.complex64, int)
+      for value in (2j, np.float32(2), np.float16(2), 2.0)],
+    lambda jax: jax.random.beta(jax.random.key(0), 2j, 1.0),
+    lambda jax: jax.random.f(jax.random.key(0), 1.0, 2j),
+    lambda jax: jax.random.triangular(jax.random.key(0), 0.0, 1j, 2.0),
+]
+
+
 def _required(name: str) -> int:
     """How many arguments the function needs; the ufuncs' signatures do not say."""
     parameters = inspect.signature(getattr(jax.numpy, name)).parameters.values()
@@ -41,15 +84,31 @@ def _required(name: str) -> int:
     return sum(parameter.default is parameter.empty for parameter in parameters)
 
 
-def _outcome(library: Any, name: str, arguments: list[Any]) -> tuple[str, str]:
+def _called(name: str, arguments: list[Any], library: Any) -> Any:
+    return getattr(library.numpy, name)(*arguments)
+
+
+def _outcome(library: Any, call: Callable[[Any], Any]) -> tuple[str, Any]:
     try:
-        getattr(library.numpy, name)(*arguments)
+        result = call(library)
     except Exception as error:
         text = str(error).replace("maxjax", "jax")
         # JAX jits private functions of other names; a set of types is in no order.
         text = re.sub(r"<(function|jnp.ufunc) [^>]*>", "<function>", text)
         return type(error).__name__, re.sub(r"subtypes of .*", "", text)
-    return "no error", ""
+    return "no error", [(leaf.dtype, leaf.shape, np.asarray(leaf)) for leaf in
+                        library.tree.leaves(result)]
+
+
+def _check(call: Callable[[Any], Any], *case: Any) -> None:
+    ours, theirs = _outcome(maxjax, call), _outcome(jax, call)
+    if ours[0] != "no error" or theirs[0] != "no error":
+        assert ours == theirs, case
+        return
+    for (dtype, shape, values), (their_dtype, their_shape, their_values) in zip(
+            ours[1], theirs[1], strict=True):
+        assert (dtype, shape) == (their_dtype, their_shape), case
+        np.testing.assert_allclose(values, their_values, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -58,5 +117,9 @@ def test_refusals(name: str) -> None:
         for value in VALUES:
             arguments: list[Any] = [FLOATS] * _required(name)
             arguments[position] = value
-            assert _outcome(maxjax, name, arguments) == _outcome(jax, name, arguments), (
-                position, value)
+            _check(functools.partial(_called, name, arguments), position, value)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_calls(call: Callable[[Any], Any]) -> None:
+    _check(call)

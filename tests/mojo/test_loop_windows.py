@@ -184,3 +184,40 @@ def test_code_that_reads_beyond_an_array_is_refused():
         with pytest.raises(InternalError, match="its sizes"):
             check_loop(code)
         loop.body[number] = x
+
+
+def random_joins(seed: int):
+    """A loop that joins slices of two carried arrays anew, also reversed, strided and padded."""
+    draw = random.Random(seed)
+    rank, axis = draw.choice([(1, 0), (2, 0), (2, 1), (3, 1)])
+    shape = [draw.randint(2, 3) for _ in range(rank)]
+    is_summed = draw.random() < 0.5
+    shape[axis] = draw.randint(4, 12)
+    pieces = []
+    for _ in range(2):
+        left, own = shape[axis], []
+        while left:
+            size, step = draw.randint(1, left), draw.choice([1, 1, 2, -1])
+            size = min(size, (shape[axis] - 1) // abs(step) + 1)
+            begin = draw.randint(0, shape[axis] - 1 - (size - 1) * abs(step))
+            own.append((draw.randrange(2), begin, size, step))
+            left -= size
+        pieces.append(own)
+
+    def cut(x, begin, size, step):
+        part = lax.slice_in_dim(x, begin, begin + (size - 1) * abs(step) + 1, abs(step), axis)
+        return jnp.flip(part, axis) if step < 0 else part
+
+    def step(i, state):
+        joined = [jnp.concatenate([cut(state[k], *where) for k, *where in own], axis)
+                  for own in pieces]
+        return joined[0], joined[1] + state[0] if is_summed else joined[1]
+
+    arrays = [np.random.default_rng(seed + k).random(shape).astype(np.float32) for k in range(2)]
+    return lambda *arrays: lax.fori_loop(0, 7, step, arrays), *arrays
+
+
+def test_random_joins():
+    for seed in range(40):
+        check(*random_joins(seed))
+    check_kernels(range(8), {seed: random_joins(seed) for seed in range(8)})

@@ -528,6 +528,16 @@ def test_runs_are_moved_by_the_machine_itself():
     assert "window" not in str(code)
 
 
+def test_slices_that_are_joined_are_copied_once():
+    _, plan = planned(lambda x: lax.fori_loop(
+        0, 9, lambda i, x: jnp.roll(x, 1) + jnp.roll(x[::-1], -2), x), F64)
+    code, = codes(plan.tape)
+    assert sum(x.elements for x in every_instruction(code.items)
+               if x.opcode == "move") <= 3 * F64.size, str(code)
+    check(lambda x: lax.fori_loop(
+        0, 9, lambda i, x: jnp.roll(x, 1) + jnp.roll(x[::-1], -2), x), F64)
+
+
 def test_what_is_known_of_an_index_is_not_computed():
     """Nothing compares a counter that is known to be a row's number."""
     _, plan = planned(*LOOPS["edit distance"])

@@ -405,7 +405,7 @@ class _Builder:
         if isinstance(node, Reduce):
             return self.reduce(node, given[0])
         if isinstance(node, Assemble):
-            return self.assemble(node, given)
+            return self.assemble(node, given, values)
         if isinstance(node, Alias):
             register = self.new(elements, dtype)
             self.copy(register, given[0])
@@ -518,7 +518,8 @@ class _Builder:
         return self.computed([partial], lines, node.dtype, "apply",
                              operation("convert", wide, node.dtype), lines, name="convert")
 
-    def assemble(self, node: Assemble, given: Sequence[Register]) -> Register:
+    def assemble(self, node: Assemble, given: Sequence[Register],
+                 values: Mapping[Node, Value]) -> Register:
         register = self.new(node.size, node.dtype)
         if node.filler is not None:
             self.put("spread", register, given[-1], elements=node.size, numbers=(0,))
@@ -529,6 +530,17 @@ class _Builder:
                     source.shape, piece.steps, strides, row_major(source.shape), strict=True)])
             begin = sum(start * stride for start, stride
                         in zip(piece.starts, strides, strict=True))
+            # A slice is copied once, to where it goes.
+            whole = values[source.inputs[0]] if isinstance(source, View) else None
+            if isinstance(source, View) and isinstance(whole, Register):
+                access = map_access(Access(0, row_major(source.inputs[0].shape)),
+                                    source.index_map, len(source.shape))
+                direct = merged([
+                    (size, step * stride, own) for size, step, stride, own in zip(
+                        source.shape, piece.steps, strides, access.strides, strict=True)])
+                if len(direct) <= 1:
+                    self.move(register, begin, whole, access.offset, direct)
+                    continue
             self.move(register, begin, x, 0, dims)
         self.ranges.set(register, self.ranges.joined(given))
         return register

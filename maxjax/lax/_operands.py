@@ -11,6 +11,7 @@ import numpy as np
 from maxjax._higher_order.outputs import HasNoValue
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.primitive import Primitive
+from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging
 from maxjax._ir.trace import Array
@@ -29,6 +30,7 @@ def operand(value: Any, name: str, position: int = 0) -> Array:
 
     Raises:
       TypeError: it is not a number or array.
+      ValueError: it is a reference, whose value is ``ref[...]``.
     """
     if isinstance(value, Array):
         return value
@@ -36,6 +38,9 @@ def operand(value: Any, name: str, position: int = 0) -> Array:
         return installed.runtime.operand(value)
     if isinstance(value, _ARRAYLIKE) and not _holds_text(value):
         return installed.runtime.operand(value)
+    if isinstance(value, Ref):
+        raise ValueError(f"Attempting to pass a Ref {value.aval!r} to a primitive: {name} -- did "
+                         "you forget to unpack ([...]) the ref?")
     raise TypeError(
         f"Error interpreting argument to {name} as a JAX value. The problematic value is of type "
         f"{type(value)} and was passed to {name} at position {position}.\n")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._ir.refs import Ref, no_array
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import is_staging, staged
 from maxjax._ir.trace import Array
@@ -68,6 +69,8 @@ def array(object: Any, dtype: DTypeLike | None = None, *, copy: bool = True,
     if object is None:
         raise ValueError("None is not a valid value for jnp.array")
     wanted = None if dtype is None else dtypes.argument(dtype, "array")
+    if isinstance(object, Ref):
+        raise no_array(object, "jnp.array")
     result = _array(object, wanted, bool(copy))
     if ndmin > result.ndim:
         result = expand_dims(result, tuple(range(ndmin - result.ndim)))
@@ -104,6 +107,8 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
         raise ValueError("None is not a valid value for jnp.array")
     _check_order(order)
     wanted = None if dtype is None else dtypes.argument(dtype, "asarray")
+    if isinstance(a, Ref):
+        raise no_array(a, "jnp.asarray")
     result = _array(a, wanted, bool(copy))
     check_device(a, result, device)
     return on_device(result, device, out_sharding)

@@ -27,6 +27,8 @@ def set_printoptions(*args: Any, **kwargs: Any) -> None:
 
 
 _BITS = "u4"
+# Arrays of so many bytes or more are told by their shape, as in JAX: nobody reads them whole.
+_LARGE_BYTES = 1 << 20
 
 
 def key_words(x: ArrayImpl) -> np.ndarray:
@@ -53,25 +55,28 @@ def _is_unreduced(self: ArrayImpl) -> bool:
     return self.aval.mesh_spec is not None and bool(self.aval.mesh_spec[1].unreduced)
 
 
-def _without_values(self: ArrayImpl) -> str | None:
-    """The text of an array of which other processes have parts."""
-    if self.is_fully_addressable or (
-            self.is_fully_replicated and self.sharding.has_addressable_devices):
-        return None
+def _without_values(self: ArrayImpl) -> str:
     weak = ", weak_type=True" if self.aval.weak_type else ""
     return f"Array(shape={self.shape}, dtype={self.dtype.name}{weak})"
 
 
+def _is_elsewhere(self: ArrayImpl) -> bool:
+    """Whether only other processes have parts of an array."""
+    return not self.is_fully_addressable and not (
+        self.is_fully_replicated and self.sharding.has_addressable_devices)
+
+
 def _repr(self: ArrayImpl) -> str:
-    text = _without_values(self)
-    if text is not None:
-        return text
+    if _is_elsewhere(self):
+        return _without_values(self)
     if dtypes.is_key(self.dtype):
         return _keys_repr(self)
     if dtypes.is_user_defined(self.dtype):
         return f"E{_repr(_elements(self))}"
     if _is_unreduced(self):
         return f"Array(shape={self.shape}, dtype={self.dtype.name}, sharding={self.sharding})"
+    if self.nbytes >= _LARGE_BYTES:
+        return _without_values(self)
     prefix = "Array("
     weak = ", weak_type=True" if self.aval.weak_type else ""
     dtype = f"dtype={self.dtype.name}{weak})"
@@ -90,14 +95,13 @@ def _repr(self: ArrayImpl) -> str:
 
 
 def _str(self: ArrayImpl) -> str:
-    text = _without_values(self)
-    if text is not None:
-        return text
+    if _is_elsewhere(self):
+        return _without_values(self)
     if dtypes.is_key(self.dtype):
         return _keys_repr(self)
     if _is_unreduced(self) or dtypes.is_user_defined(self.dtype):
         return repr(self)
-    return str(self.readable())
+    return _without_values(self) if self.nbytes >= _LARGE_BYTES else str(self.readable())
 
 
 def _format(self: ArrayImpl, spec: str) -> str:
@@ -107,7 +111,9 @@ def _format(self: ArrayImpl, spec: str) -> str:
         return format(self.readable()[()], spec)
     if spec:
         raise TypeError("unsupported format string passed to numpy.ndarray.__format__")
-    return str(self)
+    # The values of large ones too.
+    is_plain = not (dtypes.is_opaque(self.dtype) or _is_elsewhere(self))
+    return str(self.readable()) if is_plain else str(self)
 
 
 def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None,

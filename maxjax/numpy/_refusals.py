@@ -16,6 +16,7 @@ from maxjax._base import dtypes, pytree
 from maxjax._base.signatures import signature_of
 from maxjax._higher_order.argument_errors import not_abstract, overflow_of
 from maxjax._higher_order.function_stages import jitted_functions
+from maxjax._ir.refs import Ref, no_array
 from maxjax._runtime.outside_values import leaf_aval, not_numeric
 
 # Jitted functions that others call, which have checked the arguments.
@@ -33,6 +34,8 @@ def is_of_no_number(value: Any) -> bool:
 
 def refusal_of(name: str, value: Any, position: int) -> TypeError:
     """The error of a function for an argument that is no array of numbers."""
+    if isinstance(value, Ref):
+        return no_array(value, name, position)
     passes_check = is_of_no_number(value) or isinstance(value, (str, bytes))
     function = jitted_functions.get(name)
     if function is not None and _is_leaf(value) and (

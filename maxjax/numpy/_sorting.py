@@ -116,8 +116,9 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: Any
     if axis is None:
         x, axis = layout.reshape(x, (x.size,)), 0
     dimension = canonical_axis(axis, x.ndim)
-    index_dtype = dtypes.canonical(dtypes.int64 if dtype is None else dtype)
-    places = creation.iota(index_dtype, x.shape, dimension)
+    index_dtype = dtypes.canonical(dtypes.int64) if dtype is None \
+        else dtypes.argument(dtype, "argsort")
+    places = lax.broadcasted_iota(index_dtype, x.shape, dimension)
     if descending and stable:   # reversing a sort of the reversed array keeps ties in order
         x = rev_p.bind(x, dimensions=(dimension,))
         places = rev_p.bind(places, dimensions=(dimension,))

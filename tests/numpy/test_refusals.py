@@ -40,10 +40,23 @@ CALLS: list[Callable[[Any], Any]] = [
     lambda jax: jax.jit(lambda x: x)(np.array([None])),
     lambda jax: jax.jit(lambda x: x)(np.float32),
     lambda jax: jax.jit(lambda x: x)(np.datetime64("2020-01-01")),
+    # References, whose values were meant.
+    *[lambda jax, name=name: getattr(jax.numpy, name)(jax.new_ref(FLOATS)) for name in (
+        "sin", "sum", "cumsum", "asarray", "array", "expand_dims", "transpose")],
+    lambda jax: jax.numpy.add(1, jax.new_ref(FLOATS)),
+    lambda jax: jax.numpy.where(jax.new_ref(FLOATS), 1, 2),
+    lambda jax: jax.numpy.concatenate([jax.new_ref(FLOATS)]),
+    lambda jax: jax.numpy.linalg.det(jax.new_ref(FLOATS)),
+    lambda jax: jax.numpy.fft.fft(jax.new_ref(FLOATS)),
+    lambda jax: jax.lax.sin(jax.new_ref(FLOATS)),
+    lambda jax: jax.lax.add(1.0, jax.new_ref(FLOATS)),
+    lambda jax: jax.jit(jax.numpy.sin)(jax.new_ref(FLOATS)),
     lambda jax: jax.numpy.isin(FLOATS, FLOATS, method="other"),
     lambda jax: jax.numpy.fft.ihfft(FLOATS, norm="other"),
     lambda jax: jax.numpy.fft.rfft(FLOATS, norm="other"),
     lambda jax: jax.numpy.broadcast_to(FLOATS, "text"),
+    *[lambda jax, dtype=dtype: jax.numpy.argsort(FLOATS, dtype=dtype)
+      for dtype in (str, object, complex, np.uint64)],
     lambda jax: jax.numpy.pad(np.float32(1), True),
     lambda jax: jax.numpy.pad(np.float32(1), 1.5),
     lambda jax: jax.numpy.pad(FLOATS, True),

@@ -33,6 +33,9 @@ FUNCTIONS = """
 VALUES = ["text", None, [1.0], {"a": 1}, object(), np.array("x"), np.array([None]), 2**70, b"bytes",
           slice(1)]
 FLOATS = np.ones((3, 3), np.float32)
+# What these give for an integer does not depend on it: JAX, once it has compiled that, takes one of
+# any width.
+UNREAD = ("imag", "isfinite", "isnan")
 
 
 CALLS: list[Callable[[Any], Any]] = [
@@ -128,6 +131,8 @@ def _check(call: Callable[[Any], Any], *case: Any) -> None:
 def test_refusals(name: str) -> None:
     for position in range(_required(name)):
         for value in VALUES:
+            if name in UNREAD and value == 2**70:
+                continue
             arguments: list[Any] = [FLOATS] * _required(name)
             arguments[position] = value
             _check(functools.partial(_called, name, arguments), position, value)

@@ -103,8 +103,8 @@ def no_array(ref: Ref, name: str, position: int | None = None) -> TypeError:
     """The error of a function of arrays that is given a reference."""
     where = "" if position is None else f" at position {position}"
     return TypeError(
-        f"{name} got a Ref of type {ref.aval!r}{where}, but a Ref can't be passed where an array is "
-        "expected. Did you forget to read its value with `ref[...]`?")
+        f"{name} got a Ref of type {ref.aval!r}{where}, but a Ref can't be passed where an array "
+        "is expected. Did you forget to read its value with `ref[...]`?")
 
 
 class Ref:

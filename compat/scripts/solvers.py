@@ -34,7 +34,7 @@ lasso = jaxopt.ProximalGradient(jaxopt.objective.least_squares, jaxopt.prox.prox
                                 maxiter=200)
 print("lasso", np.asarray(lasso.run(jnp.zeros(4), 0.3, (x, y)).params))
 box = jaxopt.ProjectedGradient(jaxopt.objective.least_squares, jaxopt.projection.projection_box,
-                               maxiter=200)
+                               maxiter=500, tol=1e-5)      # by default it stops far off, early
 print("box", np.asarray(box.run(jnp.zeros(4), (-0.8, 0.8), (x, y)).params))
 print("simplex", np.asarray(jaxopt.projection.projection_simplex(jnp.array([0.4, 1.2, -0.3]))))
 logistic = jaxopt.LBFGS(jaxopt.objective.binary_logreg, maxiter=5)

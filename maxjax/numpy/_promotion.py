@@ -44,6 +44,8 @@ def is_arraylike(value: Any) -> bool:
 def check_arraylike(name: str, *args: Any) -> None:
     """Raises TypeError for the first argument that is not an array or scalar."""
     for position, arg in enumerate(args):
+        if isinstance(arg, Array):
+            continue
         if not is_arraylike(arg) or is_of_no_number(arg):
             raise refusal_of(name, arg, position)
         if arg.__class__ is int and not -2**31 <= arg < 2**31:

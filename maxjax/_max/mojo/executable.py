@@ -204,11 +204,11 @@ def _reads_arrays(layout: ArrayObject | None = None) -> bool:
     begin with a longer header.
     """
     layout = layout or ArrayObject()
+    # The object's own size bounds what is read of it.
+    if np.ndarray.__basicsize__ < layout.flags + 4:
+        return False
     whole = np.zeros((4, 4))
     for array, plain in ((whole, True), (whole[:, 1:3], False)):
-        # The object's own size bounds what is read of it.
-        if np.ndarray.__basicsize__ < layout.flags + 4:
-            return False
         data = ctypes.c_int64.from_address(id(array) + layout.data).value
         flags = ctypes.c_int32.from_address(id(array) + layout.flags).value
         if data != array.ctypes.data or (flags & PLAIN_FLAGS == PLAIN_FLAGS) != plain:

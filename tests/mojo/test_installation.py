@@ -48,7 +48,6 @@ def test_the_pack_is_prepared(cache, compiler, nearly_complete):
     assert status == 0 and "BROKEN" not in said, said
     many = len(Pack(cache).units)
     assert f"{many - 3} of {many} libraries are there" in said
-    compiler.note.unlink()      # the doctor's trial
     status, said = run("--prepare", cache)
     first, second, third, built, ready = said.splitlines()
     assert status == 0 and {line.split()[0] for line in (first, second, third)} == {

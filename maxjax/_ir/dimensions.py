@@ -14,6 +14,7 @@ import math
 import operator
 import os
 import sys
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _NUMPY = os.path.dirname(np.__file__) + os.sep
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
+_WEAK_REMOVAL = weakref.WeakValueDictionary()._remove.__code__  # type: ignore[attr-defined]
 
 # A size: a number, or a symbolic one.
 Size = Union[int, "Dimension"]
@@ -384,6 +386,9 @@ class Dimension:
             return self._hash
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and _is_standard_library(frame.f_code.co_filename):
+            if frame.f_code is _WEAK_REMOVAL:
+                # A key dies wherever its object does, and the entry of a number cannot be meant.
+                return self._hash
             frame = frame.f_back
         if frame is not None and not is_internal(frame.f_code):
             self._needed("a hash")

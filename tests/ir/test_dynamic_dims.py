@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import collections
+import gc
 import math
+import sys
+import types
 
 import jax
 import numpy as np
@@ -13,6 +16,7 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax, nn
 from maxjax._base import config
+from maxjax._ir import types as ir_types
 from maxjax._runtime.program import program_of
 from maxjax._runtime.tiering import tiering
 from maxjax.errors import DynamicSizeError
@@ -90,6 +94,28 @@ def equal(ours, theirs):
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.aval is other.aval
         np.testing.assert_array_equal(np.asarray(mine), np.asarray(other))
+
+
+def test_types_of_dynamic_sizes_die_anywhere(monkeypatch):
+    """Also where a user's code runs, which may not have the sizes' hashes."""
+    problems, kept = [], []
+    monkeypatch.setattr(sys, "unraisablehook", problems.append)
+
+    def function(x):
+        cycle = types.SimpleNamespace(type=maxjax.typeof(jnp.concatenate([x] * 7)))
+        cycle.itself = cycle
+        kept.append(cycle)
+        return x.sum()
+
+    maxjax.jit(function, dynamic_dims=BATCH)(rows(5))
+    shape = kept[0].type.shape
+    del function
+    maxjax.clear_caches()
+    ir_types._recent.clear()
+    assert any(known[0] is shape for known in ir_types._all)
+    kept.clear()
+    gc.collect()
+    assert not problems and not any(known[0] is shape for known in ir_types._all)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -30,6 +30,14 @@ hypothesis.settings.load_profile("fixed")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(optionalhook=True)      # of a plugin that not every environment has
+def pytest_xdist_make_scheduler(config, log):
+    if config.getvalue("dist") == "loadgroup":
+        from tests.support import distribution
+        return distribution.Chunks(config, log)
+    return None
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "tier1: MAX compiles a program; takes tens of seconds")
 

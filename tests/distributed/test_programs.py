@@ -32,6 +32,7 @@ def test_programs_over_two_processes_are_as_in_jax(engine):
     _compare(results(engine), results("jax"))
 
 
+@pytest.mark.extended
 def test_programs_in_one_process():
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "results.npz")
@@ -65,7 +66,8 @@ def _compare(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> N
     assert not different, [(name, found[name], expected[name]) for name in different]
 
 
-@pytest.mark.parametrize("engine, count", [("gloo", 2), ("mpi", 4)])
+@pytest.mark.parametrize("engine, count", [
+    ("gloo", 2), pytest.param("mpi", 4, marks=pytest.mark.extended)])
 def test_every_program_with_shard_map(engine, count):
     script = "from tests.distributed.shard_map_over_processes import main\nmain()\n"
     output, = [line for result in run(engine, script, count, devices=8 // count)

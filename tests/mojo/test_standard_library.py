@@ -128,7 +128,6 @@ def test_some_operations_give_the_same_bits(tmp_path, monkeypatch):
 
 
 @needs_cc
-@needs_cc
 @pytest.mark.extended
 @pytest.mark.parametrize("dtype", vector_operations.dtypes_of_units(), ids=name_of)
 def test_all_operations_give_the_same_bits(dtype, tmp_path, monkeypatch):
@@ -171,8 +170,8 @@ def check_programs(names: list[str]) -> None:
 
 @needs_cc
 def test_some_programs_give_the_same_bits():
-    """Rows, columns, a loop in registers."""
-    check_programs(["softmax.mojo", "column_sum_and_step.mojo", "loop_over_few_elements.mojo"])
+    """Rows; test_all_programs_give_the_same_bits has columns, loops in registers, and others."""
+    check_programs(["softmax.mojo"])
 
 
 @needs_cc

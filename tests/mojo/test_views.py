@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
@@ -65,28 +67,27 @@ def machine(poison, monkeypatch):
     monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
 
 
-def test_on_the_machine(machine):
-    """Seeds 15, 24, 29 and others found groups that read, through a reshape, what they store."""
-    for seed in range(150):
-        drawn, item = item_of(seed)
+def check_on_the_machine(seeds: Iterable[int], **options: float) -> None:
+    for seed in seeds:
+        drawn, item = item_of(seed, **options)
         if mojo_programs.has_code(item):
             check(drawn, item)
+
+
+def test_on_the_machine(machine):
+    """Seeds 15, 24, 29 and others found groups that read, through a reshape, what they store."""
+    check_on_the_machine(range(60))
 
 
 def test_loops_on_the_machine(machine):
     """A reversal that was taken for a copy was found by seeds 8, 75 and 129."""
-    for seed in range(150):
-        drawn, item = item_of(seed, loops=1)
-        if mojo_programs.has_code(item):
-            check(drawn, item)
+    check_on_the_machine([*range(40), 75, 129], loops=1)
 
 
 @pytest.mark.extended
 def test_on_the_machine_by_many(machine):
-    for seed in range(1000, 4000):
-        drawn, item = item_of(seed)
-        if mojo_programs.has_code(item):
-            check(drawn, item)
+    check_on_the_machine([*range(60, 150), *range(1000, 4000)])
+    check_on_the_machine(range(40, 150), loops=1)
 
 
 @pytest.mark.extended

@@ -54,7 +54,7 @@ def test_what_a_killed_process_leaves_goes_at_the_next_start(writer, tmp_path):
     cache = ArtifactCache(tmp_path / "cache")
     assert left(cache) == ["building", "incoming", "process"]
     writer.send_signal(signal.SIGKILL)
-    writer.wait(20)
+    writer.wait(120)
     assert left(ArtifactCache(tmp_path / "cache")) == []
 
 
@@ -251,5 +251,5 @@ def test_what_is_no_file_of_this_user_is_a_miss(kind, which, tmp_path):
     started = time.monotonic()
     assert ArtifactCache(tmp_path / "cache").lookup(b"key") is None
     assert cache.lookup(b"key") is None     # also by who has seen it before
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60      # it neither waits for a writer nor reads it all
     assert elsewhere.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 import weakref
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -336,6 +337,20 @@ def _intern(shape: tuple[int, ...], dtype: DType, weak_type: bool, mesh_spec: Me
             _recent.clear()
         _recent[key] = aval
     return aval
+
+
+def check_sizes(avals: Iterable[ShapedArray]) -> None:
+    """Refuses to compute values of types that can be traced and have no value.
+
+    Raises:
+      TypeError: a dimension has more elements than a 64-bit index counts.
+    """
+    for aval in avals:
+        for size in aval.shape:
+            if type(size) is int and size > sys.maxsize:
+                raise TypeError(
+                    f"a value of type {aval.str_short()} cannot be computed: one of its dimensions "
+                    f"has {size} elements, and the largest possible one has {sys.maxsize}")
 
 
 def match_up_to_weak_type(left: ShapedArray, right: ShapedArray) -> bool:

@@ -26,7 +26,7 @@ from maxjax._ir.primitive import OpSpec, Primitive, op_spec
 from maxjax._ir.runtime import Devices, call_of, install
 from maxjax._ir.staging import is_staging, staged
 from maxjax._ir.trace import Array, Tracer, Value, aval_of, context, is_scalar, leaked_tracer_error
-from maxjax._ir.types import ShapedArray
+from maxjax._ir.types import ShapedArray, check_sizes
 from maxjax._ir.typing import FlatJvp, FlatVjp
 from maxjax._primitives.sharding import placements, type_on
 from maxjax._runtime import (
@@ -135,8 +135,11 @@ class LazyTrace(Caller):
                 return self._over_processes(primitive, args, params)
             put_results(result if primitive.multiple_results else [result], placed, spec, args)
         graph = pending
+        weight = spec.weight
+        if weight > MAX_BYTES:
+            check_sizes(spec.out_avals)
         graph.cells.append(cell)
-        graph.bytes += spec.weight
+        graph.bytes += weight
         if status.watched:
             _watch(spec, args, result if primitive.multiple_results else [result])
         if graph.bytes > MAX_BYTES or len(graph.cells) > MAX_OPERATIONS:

@@ -13,7 +13,7 @@ from maxjax._base.config import status
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Params, Var, derived, subjaxprs
 from maxjax._ir.primitive import OpSpec, Primitive
-from maxjax._ir.types import ShapedArray
+from maxjax._ir.types import ShapedArray, check_sizes
 from maxjax._max.backend import Prepared
 from maxjax._runtime.made import made_of
 from maxjax._transforms.complex_parts import split_complex
@@ -59,6 +59,8 @@ class Program:
         self.effects = closed.effects
         for effect in self.effects:
             effect.check_runnable()
+        for eqn in closed.jaxpr.eqns:
+            check_sizes([var.aval for var in eqn.outvars])
         with collection.stopped:
             self._simplify(closed)
         self.out_avals: list[ShapedArray] = closed.out_avals

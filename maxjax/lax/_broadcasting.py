@@ -235,7 +235,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *,
     dimension = operator.index(dimension)
     if not dtypes.is_numeric(dtype):
         raise TypeError(f"iota does not accept dtype {dtype}. Accepted dtypes are subtypes of "
-                        "integer, floating, complexfloating.")
+                        "integer, complexfloating, floating.")
     check_nonnegative("iota", "shape", shape)
     if not 0 <= dimension < len(shape):
         raise ValueError("iota dimension must be between 0 and len(shape), got "

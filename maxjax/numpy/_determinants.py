@@ -15,6 +15,7 @@ from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import iota_p
 from maxjax._primitives.linalg_factors import geqrf_p
+from maxjax._transforms.autodiff import jvp
 from maxjax.lax import linalg as lax_linalg
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _filled as filled
@@ -73,9 +74,9 @@ def det(a: ArrayLike) -> Array:
     if n == 0:
         return filled.ones(a.shape[:-2], a.dtype)
     if n == 1:
-        return convert_element_type(a[..., 0, 0], a.dtype)      # strongly typed, as of all sizes
+        return convert_element_type(_written_out(a), a.dtype)   # strongly typed, as of all sizes
     if n == 2:
-        return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
+        return _written_out(a)
     if n == 3:
         return (a[..., 0, 0] * a[..., 1, 1] * a[..., 2, 2]
                 + a[..., 0, 1] * a[..., 1, 2] * a[..., 2, 0]
@@ -84,6 +85,12 @@ def det(a: ArrayLike) -> Array:
                 - a[..., 0, 0] * a[..., 1, 2] * a[..., 2, 1]
                 - a[..., 0, 1] * a[..., 1, 0] * a[..., 2, 2])
     return _det(a)
+
+
+def _written_out(a: Array) -> Array:
+    if a.shape[-1] == 1:
+        return a[..., 0, 0]
+    return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
 
 
 @custom_jvp
@@ -148,13 +155,24 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
                          "(`None`), and 'qr'.")
     if method == "qr" and dtypes.is_complex(a.dtype):
         raise NotImplementedError("slogdet method='qr' not implemented for complex inputs")
-    if a.dtype in (dtypes.float16, dtypes.bfloat16) and a.shape[-1] <= 2 and method != "qr":
-        value = det(a)      # there is no decomposition in half precision
-        return SlogdetResult(ufuncs.sign(value), ufuncs.log(ufuncs.abs(value)))
-    # A determinant that JAX writes out is as weakly typed as the matrix.
-    weak = a.weak_type and a.shape[-1] <= 2
+    if method != "qr" and a.shape[-1] in (1, 2):
+        return SlogdetResult(*_slogdet_written_out(a))
     return SlogdetResult(*(
-        convert_element_type(x, x.dtype, weak) for x in _slogdet(a, method == "qr")))
+        convert_element_type(x, x.dtype) for x in _slogdet(a, method == "qr")))
+
+
+@custom_jvp
+def _slogdet_written_out(a: Array) -> tuple[Array, Array]:
+    """Of matrices of at most two rows, which need no decomposition."""
+    value = _written_out(a)
+    return ufuncs.sign(value), ufuncs.log(ufuncs.abs(value))
+
+
+@_slogdet_written_out.defjvp
+def _slogdet_written_out_jvp(primals: Any, tangents: Any) -> Any:
+    """As ``_slogdet_jvp``, by the derivative of the determinant itself."""
+    value, change = jvp(_written_out, primals, tangents)
+    return _rotated(*_slogdet_written_out(primals[0]), change / value)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
@@ -177,6 +195,11 @@ def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
     """log(det(a))' = trace(a^-1 a'), whose imaginary part rotates the phase."""
     sign, logarithm = _slogdet(primals[0], by_qr)
     change = matrices.trace(solve(primals[0], tangents[0]), 0, -2, -1)
+    return _rotated(sign, logarithm, change)
+
+
+def _rotated(sign: Array, logarithm: Array, change: Array) -> Any:
+    """The results of ``slogdet`` and their tangents, of which ``change`` is log(det(a))'s."""
     if not dtypes.is_complex(change.dtype):
         return (sign, logarithm), (filled.zeros_like(sign), change)
     of_modulus = real(change)

@@ -23,6 +23,7 @@ from maxjax.lax._gather_scatter import fill_parameter
 from maxjax.lax._operands import canonical_axis
 from maxjax.lax._slicing import from_end
 from maxjax.numpy import _division
+from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._getitem import getitem
 from maxjax.numpy._getitem import take as take_index
@@ -35,6 +36,7 @@ from maxjax.numpy._promotion import (
     concrete,
     promote_dtypes,
 )
+from maxjax.numpy._where import where
 from maxjax.numpy._whole import WORDS, whole
 
 __all__ = ["choose", "index_exp", "ix_", "s_", "take", "take_along_axis"]
@@ -105,20 +107,32 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
             raise OverflowError(f"Python integer {size} out of bounds for {indices.dtype}")
         indices = _division.remainder(indices, size)
         mode = "promise_in_bounds"
-    elif type(size) is int and size > dtypes.iinfo(indices.dtype).max:
-        indices = convert_element_type(indices, dtypes.int32)      # where negative ones fit, too
     parsed = _mode(mode)
     options: dict[str, Any] = {"axis": axis, "mode": parsed, "unique": bool(unique_indices),
                "ordered": bool(indices_are_sorted)}
+    if not wrap and type(size) is int and size > dtypes.iinfo(indices.dtype).max:
+        if parsed is not GatherScatterMode.CLIP:
+            indices = _counted_in_own_dtype(indices, size)
+        return _take_filled(a, convert_element_type(indices, dtypes.int32), fill_value=fill_value,
+                            from_the_end=False, **options)
     if fill_value is None:
         return _take(a, indices, **options)
     return _take_filled(a, indices, fill_value=fill_value, **options)
 
 
+def _counted_in_own_dtype(indices: Array, size: int) -> Array:
+    """Negative indices counted from an end that their dtype cannot tell, as JAX's ``take`` does:
+    the sum with the size wraps around, and of 300 elements int8's -1 is the 43rd."""
+    if dtypes.is_unsigned(indices.dtype):
+        return indices
+    wrapped = np.asarray(size).astype(indices.dtype)
+    return where(ufuncs.less(indices, 0), indices + wrapped, indices)
+
+
 def _take_filled(a: Array, indices: Array, *, axis: int, mode: GatherScatterMode, unique: bool,
-                 ordered: bool, fill_value: Any) -> Array:
+                 ordered: bool, fill_value: Any, from_the_end: bool = True) -> Array:
     return take_index(a, (slice(None),) * axis + (indices,), mode, fill_value, unique, ordered,
-                      mode is not GatherScatterMode.CLIP)
+                      from_the_end and mode is not GatherScatterMode.CLIP)
 
 
 @whole("take", rules.take, accepts=WORDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any, overload
@@ -83,7 +84,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = Non
         elif array.shape[0] != 0:    # rows concatenated along their axis: no need to split them
             return _merged(array if dtype is None else convert_element_type(
                 array, dtypes.argument(dtype, "concatenate")), axis)
-    arrays = list(arrays)
+    arrays = [*arrays]
     if not arrays:
         raise ValueError("Need at least one array to concatenate.")
     parts = _arrays("concatenate", arrays, dtype)
@@ -168,10 +169,10 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: DTypeLike | None =
            [2, 4]], dtype=int32)
     """
     check_out("stack", out)
+    if not len(arrays):     # which raises TypeError of what has no length, such as an iterator
+        raise ValueError("Need at least one array to stack.")
     if not isinstance(arrays, (np.ndarray, Array)):
         arrays = list(arrays)
-    if not len(arrays):
-        raise ValueError("Need at least one array to stack.")
     if isinstance(arrays, (np.ndarray, Array)):
         x = as_array(arrays)
         if dtype is not None:
@@ -506,9 +507,7 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Arr
                              f"shape {list(x.shape)}")
         if count < 0:
             return []
-        points = [0]
-        for number in range(count):
-            points.append(points[-1] + part + (number < rest))
+        points = [0, *itertools.accumulate([part + 1] * rest + [part] * (count - rest))]
     sizes = [stop - start for start, stop in zip(points[:-1], points[1:], strict=True)]
     if min(sizes) < 0:
         raise ValueError("Sizes passed to split must be nonnegative, got "

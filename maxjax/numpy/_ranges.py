@@ -44,8 +44,8 @@ from maxjax.numpy._whole import whole
 
 __all__ = ["arange", "eye", "geomspace", "identity", "indices", "linspace", "logspace", "meshgrid"]
 
-_NO_BOOL = ("iota does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, "
-            "complexfloating.")
+_NO_BOOL = ("iota does not accept dtype bool. Accepted dtypes are subtypes of integer, "
+            "complexfloating, floating.")
 
 
 def iota(dtype: Any, size: int) -> Array:

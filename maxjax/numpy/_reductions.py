@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes
+from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
 from maxjax._ir.types import ShapedArray
@@ -435,5 +436,6 @@ def count_nonzero(a: ArrayLike, axis: int | Sequence[int] | None = None,
     >>> jnp.count_nonzero(jnp.array([[1, 0], [3, 4]]), axis=1)
     Array([1, 2], dtype=int32)
     """
+    check_hashable(axis)
     x = as_bool(as_array(a, "count_nonzero"))
     return sum(x, axis, dtype=dtypes.canonical(dtypes.int64), keepdims=keepdims)

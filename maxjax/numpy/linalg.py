@@ -15,6 +15,7 @@ from maxjax._base import dtypes
 from maxjax._base.errors import TracerArrayConversionError
 from maxjax._base.lazy import opt_einsum
 from maxjax._higher_order.function_stages import add_stages
+from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.lax._operands import canonical_axis
@@ -63,6 +64,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     >>> jnp.linalg.norm(jnp.array([[3., 4.], [0., 0.]]), axis=1)
     Array([5., 0.], dtype=float32)
     """
+    check_hashable(axis)
     check_arraylike("jnp.linalg.norm", x)
     if isinstance(ord, Array):
         static(ord, "ord")
@@ -189,6 +191,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
     """
+    check_hashable(axis)
     check_arraylike("jnp.linalg.cross", x1, x2)
     x1, x2 = as_array(x1), as_array(x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:

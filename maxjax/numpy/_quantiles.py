@@ -215,8 +215,6 @@ def _quantile_operands(name: str, a: ArrayLike, q: ArrayLike, writes: bool, meth
             f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
     x = as_array(promote_inexact(name, a)[0])
     fraction = as_array(promote_inexact(name, q)[0])
-    if fraction.dtype.itemsize > x.dtype.itemsize >= 4:
-        fraction = convert_element_type(fraction, x.dtype)
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"{name} does not support complex input, as the operation is poorly "
                          "defined.")
@@ -259,8 +257,12 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, overwrite_input: b
 
 def _interpolated(name: str, x: Array, fraction: Array, missing: Array, method: str,
                   skip_nan: bool) -> Array:
-    """The quantiles of lines along the last axis, each between two neighbours in sorted order."""
-    last, size, compute = x.ndim - 1, x.shape[-1], x.dtype
+    """The quantiles of lines along the last axis, each between two neighbours in sorted order.
+
+    They are computed in the dtype of the fractions, as JAX does: with the default ones, which are
+    of the widest dtype, 8-bit and 16-bit floats are interpolated in float32 or float64.
+    """
+    last, size, compute = x.ndim - 1, x.shape[-1], fraction.dtype
     if skip_nan:
         x = sorting.sort(x, last)      # NaN is last
         _refuse_split(name, x)
@@ -269,10 +271,7 @@ def _interpolated(name: str, x: Array, fraction: Array, missing: Array, method: 
     else:
         x = sorting.sort(where(reductions.any(missing, last, keepdims=True), np.nan, x), last)
         top = as_array(constant(size - 1 if is_dimension(size) else float(size - 1), compute))
-    # A fraction and an element may be of different widths.
-    wide = dtypes.common(compute, fraction.dtype)
-    fraction, top = (convert_element_type(v, wide) for v in (fraction, top))
-    x = x if x.dtype == wide else convert_element_type(x, wide)
+    x = convert_element_type(x, compute)
     # q comes first in the result.
     fractions, top = promote_shapes("", layout.reshape(
         fraction, fraction.shape + (1,) * (last if skip_nan else 0)), top)

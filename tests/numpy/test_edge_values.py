@@ -366,6 +366,22 @@ def test_a_mean_that_is_given_where_nothing_is_promoted() -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("fractions", ["float32", "float16", "float8_e5m2", None])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float8_e4m3fn"])
+def test_quantiles_are_computed_in_the_dtype_of_the_fractions(dtype: str, fractions: str | None
+                                                              ) -> None:
+    results = []
+    for module in (jax, maxjax):
+        j = module.numpy
+        x = j.array([1, 3.7, 2, 4], dtype)
+        q = 0.35 if fractions is None else j.array([0.35, 0.3], fractions)
+        results.append([np.asarray(v) for v in (j.quantile(x, q), j.nanquantile(x, q),
+                                                j.median(x), j.nanmedian(x, keepdims=True))])
+    for expected, found in zip(*results, strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_cauchy_quantiles_at_the_ends() -> None:
     """Poles, where JAX's tangent of a rounded angle is a large number of the other sign."""
     stats = maxjax.scipy.stats.cauchy

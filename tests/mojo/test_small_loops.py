@@ -135,6 +135,9 @@ LOOPS = {
         lambda a, b: (a + b, a * b), c[0] * 0, c)[1] + c, x), F7),
     "gathered and scattered": (lambda x: lax.fori_loop(
         0, 20, lambda i, c: c.at[i % 7].set(c[(i + 3) % 7] * 0.5), x), F7),
+    "the smaller and larger of a few": (lambda x: rows_loop(lambda i, c: (
+        c.at[i % 9].min(c[(i + 3) % 7] * 0.5).at[i % 5].max(c[i % 7] - 1),), x),
+        np.float32([1, -2, np.nan, 4, -0.0, 6, 7])),
     "an index that is read": (lambda x: lax.fori_loop(
         0, 5, lambda i, c: c + jnp.arange(7) * i, x), F7),
     "bits": (lambda x: lax.fori_loop(0, 5, lambda i, c: lax.bitcast_convert_type(
@@ -202,6 +205,13 @@ LOOPS |= {
     "one that is kept as it goes": (lambda x: lax.while_loop(
         lambda c: (c[0] < 300) & (c[2] < 100), lambda c: (
             c[0] + 1, c[1].at[c[0]].set(c[2]), c[2] * 1.03), (0, x * 0, 1.0)), TABLE),
+    "the smaller and larger are kept": (lambda x: rows_loop(lambda i, s: (
+        s.at[i].min(s[i + 1]).at[2 * i].max(s[i + 2] * 3).at[i * 40 - 200].max(9.0),), x),
+        np.where(abs(TABLE) < 0.1, np.float32(np.nan), TABLE)),
+    "the smaller of rows": (lambda x: rows_loop(lambda i, s: (
+        s.at[i].min(s[39 - i]).at[i // 2].max(s[i] - 1),), x), ROWS),
+    "the larger of integers": (lambda x: rows_loop(lambda i, s: (
+        s.at[i].max(s[i * 2] + 3).at[i + 100].min(s[i]),), x), np.arange(300).astype(np.uint8)),
     "shorts": (lambda x: rows_loop(lambda i, s: (s.at[i].set(s[i * 2] + 3),), x),
                np.arange(300).astype(np.int8)),
     "halves": (lambda x: rows_loop(lambda i, s: (s.at[i].add(s[i * 2]),), x),
@@ -661,7 +671,9 @@ def test_loops_are_kernels_as_well():
                    "a factor", "whether all are", "two that are written", "bits", "random bits",
                    "one element of all, and all anew", "a long one, read and written",
                    "how often each is there", "divided and shifted by numbers",
-                   "elements of masked rows", "a triangle by rows", "totals of rows"])
+                   "elements of masked rows", "a triangle by rows", "totals of rows",
+                   "the smaller and larger are kept", "the smaller and larger of a few",
+                   "the smaller of rows"])
 
 
 @pytest.mark.exhaustive

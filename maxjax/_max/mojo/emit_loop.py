@@ -473,9 +473,7 @@ class _Writer:
 
     def expression(self, x: Instruction, sources: list[str], width: str) -> str:
         assert x.target is not None
-        operation = Value(ValueStructure("apply", x.name, x.target.dtype), tuple(
-            Value(ValueStructure("load", "", r.dtype), ()) for r in x.sources))
-        return expression(operation, sources, width)
+        return _applied(x.name, x.target.dtype, [r.dtype for r in x.sources], sources, width)
 
     def reduce(self, x: Instruction) -> Iterator[str]:
         assert x.target is not None
@@ -562,8 +560,8 @@ class _Writer:
             for k in range(width):
                 value, to = self.value(updates, row * width + k), f"{place} * {width} + {k}"
                 if x.assigned != "set":
-                    sign = "+" if x.assigned == "add" else "*"
-                    value = f"{self.load(target.root, to, '1')} {sign} {value}"
+                    value = _applied(x.assigned, target.dtype, [target.dtype] * 2,
+                                     [self.load(target.root, to, "1"), value], "1")
                 yield (f"    store_bool({at}, {to}, {value})" if target.dtype == BOOL
                        else f"    {at}.unsafe_store({to}, {value})")
 
@@ -605,6 +603,14 @@ class _Writer:
         else:
             for k in range(target.elements):
                 yield self.set(target, k, self.value(given, k))
+
+
+def _applied(name: str, dtype: np.dtype, given: list[np.dtype], sources: list[str],
+             width: str) -> str:
+    """The text of an operation on vectors of some dtypes."""
+    operation = Value(ValueStructure("apply", name, dtype), tuple(
+        Value(ValueStructure("load", "", x), ()) for x in given))
+    return expression(operation, sources, width)
 
 
 def _variable(register: Register, number: int) -> str:

@@ -505,7 +505,6 @@ def test_the_machine_itself_computes_what_is_cheap():
     (lambda x: rows_loop(lambda i, s: (jnp.where(i > 3, s.at[i].set(1.0), s + 1),), x), TABLE),
     (lambda x: rows_loop(lambda i, a, b: lax.cond(
         i > 3, lambda a, b: (b.at[i].set(1.0), a), lambda a, b: (a, b), a, b), x, x + 1), TABLE),
-    (lambda x: rows_loop(lambda i, s: (s.at[i].max(0.5),), x), TABLE),
     (lambda x: rows_loop(lambda i, s: (lax.dynamic_update_slice(s, s[:140], (i,)),), x), TABLE),
 ])
 def test_other_loops(function, x):
@@ -679,6 +678,25 @@ def test_loops_are_kernels_as_well():
 @pytest.mark.exhaustive
 def test_all_kernels():
     check_kernels(LOOPS | ROUNDED)
+
+
+def means(i, x):
+    """Each cell becomes the mean of those around it."""
+    j, k = i // 3 % 3, i % 3
+    return lax.dynamic_update_slice(
+        x, jnp.mean(lax.dynamic_slice(x, (j, k), (3, 3)))[None, None], (j + 1, k + 1))
+
+
+@pytest.mark.parametrize("step, x, is_own", [
+    (means, np.eye(5, dtype=np.float32), True),
+    (lambda i, x: x.at[i % 7].set(x[i // 2]) * 0.5, F7, True),
+    (lambda i, x: jnp.sort(x)[::-1] * 0.5, F7, False),
+    (lambda i, x: x * 0.5 + x[::-1], np.float32(F64), False)])
+def test_short_registers_are_in_a_kernel_s_own_memory(step, x, is_own):
+    """But for those that functions of the pack are called on, and for long ones."""
+    text = planned(lambda x: lax.fori_loop(0, 25, step, x), x)[1].source.partition("& 63)")[2]
+    assert text and ("block.unsafe_offset" not in text) == is_own, text
+    assert ("= FixedArray[" in text) >= is_own, text
 
 
 def test_loops_of_other_lengths_share_a_kernel():

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
-from maxjax._ir.typing import Shape
+from maxjax._ir.typing import Shape, Value
 from maxjax._primitives.arithmetic import add, maximum, minimum, mul
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import and_p, ge, le_p, select
@@ -39,6 +39,8 @@ from maxjax._primitives.slicing import slice_in_dim
 
 if TYPE_CHECKING:
     from maxjax._max.lowering import Lowering
+
+Combine = Callable[[Value, Value], Array]
 
 # --- which rows, and which windows are inside -----------------------------------------------------
 
@@ -146,27 +148,23 @@ def _window_starts(indices: Array, *, dims: Sequence[int], rank: int) -> tuple[A
                   if dim in dims else zero for dim in range(rank)])
 
 
-def _window_written(x: Array, indices: Array, updates: Array, *, kind: str, drops: bool,
-                    plan: WindowPlan) -> Any:
+def _window_written(x: Array, indices: Array, updates: Array, *, combine: Combine | None,
+                    drops: bool, plan: WindowPlan) -> Any:
     """What a scatter's only window holds afterwards; ``x``: what it holds before."""
     updates = reshape(updates, x.shape)
-    if kind != "set":
-        updates = _ON_WINDOWS[kind](x, updates)
+    if combine is not None:
+        updates = combine(x, updates)
     return select(reshape(_lowered_inside(plan, indices), ()), x, updates) if drops else updates
 
 
-# How updates are combined with a window as with rows, also of booleans.
-_ON_WINDOWS = {"add": add, "mul": mul}
-
-
-def _scattered_window(ctx: Lowering, x: object, indices: object, updates: object, *, kind: str,
-                      dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
-                      **params: object) -> Any:
+def _scattered_window(ctx: Lowering, x: object, indices: object, updates: object, *,
+                      combine: Combine | None, dimension_numbers: ScatterDimensionNumbers,
+                      mode: GatherScatterMode, **params: object) -> Any:
     """A scatter of one window of many short rows, as a window that is read and written; None where
     it is another, or where the backend has no windows."""
     shape, *others = (aval.shape for aval in ctx.in_avals)
     plan = scatter_plan(shape, *others, dimension_numbers)
-    if math.prod(plan.batch) > 1 or plan.count == 1 or not (kind == "set" or kind in _ON_WINDOWS):
+    if math.prod(plan.batch) > 1 or plan.count == 1:
         return None
     starts = ctx.decompose(functools.partial(
         _window_starts, dims=tuple(dimension_numbers.scatter_dims_to_operand_dims),
@@ -175,18 +173,19 @@ def _scattered_window(ctx: Lowering, x: object, indices: object, updates: object
     if before is None:
         return None
     written = functools.partial(
-        _window_written, kind=kind, drops=mode is not GatherScatterMode.CLIP, plan=plan)
+        _window_written, combine=combine, drops=mode is not GatherScatterMode.CLIP, plan=plan)
     return ctx.write_window(x, ctx.decompose(written, before, indices, updates), starts)
 
 
-def scatter(kind: str):
+def scatter(kind: str, combine: Combine | None):
+    """The lowering of a scatter; ``combine``: of what is there and an update, if it is not set."""
     def lower(ctx: Lowering, x: object, indices: object, updates: object, **params: Any) -> Any:
         if any(not aval.size for aval in ctx.in_avals[::2]):
             return x
         if kind == "sub":
             updates = ctx.native("neg", updates)
         name = "add" if kind == "sub" else kind
-        window = _scattered_window(ctx, x, indices, updates, kind=name, **params)
+        window = _scattered_window(ctx, x, indices, updates, combine=combine, **params)
         return window if window is not None else ctx.decompose(
             functools.partial(_scatter_lowered, kind=name, **params), x, indices, updates)
     return lower

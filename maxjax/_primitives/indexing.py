@@ -24,7 +24,7 @@ from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, Params, Shape, Value
 from maxjax._primitives import costs, fitting, gather_lowering, split_rows
-from maxjax._primitives.arithmetic import div, mul, neg
+from maxjax._primitives.arithmetic import add, div, maximum, minimum, mul, neg
 from maxjax._primitives.broadcasting import broadcast_leading
 from maxjax._primitives.builders import add_tangents
 from maxjax._primitives.comparison import eq, select
@@ -342,8 +342,10 @@ def _scatter_factors(in_avals: Sequence[ShapedArray], out_avals: Sequence[Shaped
 def _scatter(name: str, kind: str, jvp: Callable[..., Any],
              transpose: Callable[..., Any] | None = None,
              linearity: Linearity | None = None, combine: str | None = None,
-             cost: Cost = costs.SCATTER) -> Primitive:
-    """``combine``: how the results of some of the updates combine with those of others."""
+             cost: Cost = costs.SCATTER, *,
+             update: Callable[[Value, Value], Array] | None = None) -> Primitive:
+    """``combine``: how the results of some of the updates combine with those of others; ``update``:
+    what one makes of what is there, if it does not take its place."""
     primitive = Primitive(
         name,
         contract=takes(
@@ -352,7 +354,7 @@ def _scatter(name: str, kind: str, jvp: Callable[..., Any],
             mode=instance(GatherScatterMode), unique_indices=FLAG, indices_are_sorted=FLAG),
         abstract=_scatter_abstract if kind == "set" else of_numbers(name, _scatter_abstract),
         evaluate=_scatter_evaluate(kind),
-        lower=gather_lowering.scatter(kind),
+        lower=gather_lowering.scatter(kind, update),
         jvp=jvp,
         transpose=transpose,
         linearity=linearity,
@@ -490,18 +492,21 @@ scatter_add_p = _scatter(
     "scatter-add", "add",
     lambda primals, tangents, **params: _scatter_sum_jvp(
         primals, tangents, primitive=scatter_add_p, **params),
-    functools.partial(_scatter_sum_transpose, sign=1), _SUM, "add", cost=costs.SCATTER_ALONE)
+    functools.partial(_scatter_sum_transpose, sign=1), _SUM, "add", cost=costs.SCATTER_ALONE,
+    update=add)
 scatter_sub_p = _scatter(
     "scatter-sub", "sub",
     lambda primals, tangents, **params: _scatter_sum_jvp(
         primals, tangents, primitive=scatter_sub_p, **params),
-    functools.partial(_scatter_sum_transpose, sign=-1), _SUM, "add")
+    functools.partial(_scatter_sum_transpose, sign=-1), _SUM, "add", update=add)
 scatter_mul_p = _scatter(
-    "scatter-mul", "mul", _scatter_mul_jvp, _scatter_mul_transpose, _PRODUCT)
+    "scatter-mul", "mul", _scatter_mul_jvp, _scatter_mul_transpose, _PRODUCT, update=mul)
 scatter_min_p = _scatter(
     "scatter-min", "min", lambda primals, tangents, **params: _scatter_extremum_jvp(
-        primals, tangents, primitive=scatter_min_p, **params), combine="min")
+        primals, tangents, primitive=scatter_min_p, **params), combine="min",
+    update=minimum)
 scatter_max_p = _scatter(
     "scatter-max", "max", lambda primals, tangents, **params: _scatter_extremum_jvp(
-        primals, tangents, primitive=scatter_max_p, **params), combine="max")
+        primals, tangents, primitive=scatter_max_p, **params), combine="max",
+    update=maximum)
 SCATTERS = (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)

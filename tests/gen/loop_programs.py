@@ -157,7 +157,9 @@ class Drawn:
 
     def do_add_rows(self, j, i, x, y, v, k):
         places = j.numpy.array([k[0] % self.n, 1, k[0] % self.n]) + i - 1
-        return x.at[places].add(y[:1])
+        rows = x.at[places]
+        return [rows.add, rows.multiply, *([rows.min, rows.max] if self.dtype.kind != "c" else [])
+                ][k[1] % (2 if self.dtype.kind == "c" else 4)](y[:1])
 
     def do_slice(self, j, i, x, y, v, k):
         a, b = 1 + k[0] % self.n, 1 + k[1] % self.m

@@ -11,6 +11,7 @@
 def kernel_0(slots: Slots, args: Args) abi("C"):
     """loop: gt, mul, add, sub, select, convert
     """
+    from std.collections import Array as FixedArray
     from std.memory import unsafe_memcpy
     from kernels.reduction import reduce_line
     var block = address(slots, args, 0)
@@ -20,27 +21,49 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
     var code = args.unsafe_offset(last).unsafe_bitcast[Args]()[]
     slots.unsafe_offset(integer(args, last - 1))[] = block
     var m0 = block.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
-    var m1 = block.unsafe_offset(128).unsafe_bitcast[Scalar[DType.float32]]()
+    var l1 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b1 = Pointer(to=l1).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
+    var m1 = b1.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
     var r2 = Scalar[DType.float32](0)
-    var m3 = block.unsafe_offset(320).unsafe_bitcast[Scalar[DType.float32]]()
+    var l3 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b3 = Pointer(to=l3).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
+    var m3 = b3.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
     var r5 = Scalar[DType.float32](0)
-    var m6 = block.unsafe_offset(640).unsafe_bitcast[Scalar[DType.float32]]()
+    var l6 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b6 = Pointer(to=l6).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
+    var m6 = b6.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
     var r8 = Scalar[DType.float32](0)
-    var m9 = block.unsafe_offset(960).unsafe_bitcast[Scalar[DType.float32]]()
+    var l9 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b9 = Pointer(to=l9).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
+    var m9 = b9.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
     var r11 = Scalar[DType.float32](0)
-    var m12 = block.unsafe_offset(1280).unsafe_bitcast[Scalar[DType.float32]]()
+    var l12 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b12 = Pointer(to=l12).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
+    var m12 = b12.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
     var r20 = 0
-    var m4 = block.unsafe_offset(448).unsafe_bitcast[Scalar[DType.uint8]]()
-    var m7 = block.unsafe_offset(768).unsafe_bitcast[Scalar[DType.float32]]()
-    var m10 = block.unsafe_offset(1088).unsafe_bitcast[Scalar[DType.float32]]()
-    var m13 = block.unsafe_offset(1408).unsafe_bitcast[Scalar[DType.float32]]()
+    var l4 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b4 = Pointer(to=l4).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
+    var m4 = b4.unsafe_offset(0).unsafe_bitcast[Scalar[DType.uint8]]()
+    var l7 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b7 = Pointer(to=l7).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
+    var m7 = b7.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
+    var l10 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b10 = Pointer(to=l10).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
+    var m10 = b10.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
+    var l13 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b13 = Pointer(to=l13).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
+    var m13 = b13.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
     var m14 = block.unsafe_offset(1536).unsafe_bitcast[Scalar[DType.float32]]()
     var m15 = block.unsafe_offset(1664).unsafe_bitcast[Scalar[DType.float32]]()
-    var m16 = block.unsafe_offset(1792).unsafe_bitcast[Scalar[DType.float64]]()
+    var l16 = FixedArray[SIMD[DType.uint64, 8], 1](fill=0)
+    var b16 = Pointer(to=l16).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
+    var m16 = b16.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float64]]()
     var r17 = Scalar[DType.float32](0)
-    var m18 = block.unsafe_offset(1856).unsafe_bitcast[Scalar[DType.float32]]()
+    var l18 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b18 = Pointer(to=l18).unsafe_bitcast[UInt8]().as_unsafe_any_origin()
+    var m18 = b18.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
     unsafe_memcpy(dest=block.unsafe_offset(0), src=address(slots, args, 1), count=96)
-    unsafe_memcpy(dest=block.unsafe_offset(128), src=address(slots, args, 2), count=32)
+    unsafe_memcpy(dest=b1.unsafe_offset(0), src=address(slots, args, 2), count=32)
     r2 = load[DType.float32, 1](address(slots, args, 3).unsafe_bitcast[Scalar[DType.float32]](), 0)
     var v1 = SIMD[DType.float32, 8](r2)
     m3.unsafe_store(0, v1)
@@ -68,7 +91,7 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
         var v11 = load[DType.float32, 8](m14, 0) + v10
         m1.unsafe_store(0, v11)
         r20 -= 1
-    unsafe_memcpy(dest=address(slots, args, 7), src=block.unsafe_offset(128), count=32)
+    unsafe_memcpy(dest=address(slots, args, 7), src=b1.unsafe_offset(0), count=32)
 
 
 calls:

@@ -117,6 +117,33 @@ def test_short_rows(dtype, poisoned):
     mojo_programs.check_all(items)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "bfloat16", "float32"])
+def test_columns_of_many_rows(dtype, poisoned):
+    """More rows than are added up in one go, of several dimensions: in parts, in the function."""
+    items = []
+    for shape, axes in (((97, 5), 0), ((3, 3, 9, 8), (0, 1, 2)), ((2, 65, 2, 7), (0, 1, 2)),
+                        ((66, 3, 2, 5), (0, 2)), ((2, 61, 33), (0, 1))):
+        data = (np.arange(np.prod(shape)).reshape(shape) * 7 % 5 - 2).astype(jnp.dtype(dtype))
+        if dtype in ("bfloat16", "float32"):
+            data[(1,) * len(shape)], data[(-1,) * len(shape)] = np.nan, np.inf
+
+        def run(x, axes=axes):
+            def body(i, state):
+                x, total = state
+                y = x ^ (i > 1) if dtype == "bool" else x * i.astype(x.dtype)
+                found = [getattr(jnp, name)(y, axes).astype(x.dtype) for name in REDUCED[dtype]]
+                return jnp.flip(x, axes), sum(found, total)
+            first = jnp.zeros_like(x, shape=np.delete(x.shape, axes))
+            return lax.fori_loop(0, 3, body, (x, first))
+
+        program = Program(maxjax.make_jaxpr(run)(data))
+        items.append(mojo_programs.Item(f"{dtype}{shape}", program, [*program.consts, data],
+                                        "accumulate").plan())
+        assert not any("_part(" in kernel.source for kernel in items[-1].kernels), shape
+    mojo_programs.build(items)
+    mojo_programs.check_all(items)
+
+
 SHORT = {
     "blocks": lambda x: x * 0.5 + jnp.pad(x.reshape(12, 2, 15, 2).max((1, 3)), (
         (0, 12), (0, 15))),

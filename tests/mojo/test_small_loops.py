@@ -135,6 +135,9 @@ LOOPS = {
         lambda a, b: (a + b, a * b), c[0] * 0, c)[1] + c, x), F7),
     "gathered and scattered": (lambda x: lax.fori_loop(
         0, 20, lambda i, c: c.at[i % 7].set(c[(i + 3) % 7] * 0.5), x), F7),
+    "the smaller and larger of a few": (lambda x: rows_loop(lambda i, c: (
+        c.at[i % 9].min(c[(i + 3) % 7] * 0.5).at[i % 5].max(c[i % 7] - 1),), x),
+        np.float32([1, -2, np.nan, 4, -0.0, 6, 7])),
     "an index that is read": (lambda x: lax.fori_loop(
         0, 5, lambda i, c: c + jnp.arange(7) * i, x), F7),
     "bits": (lambda x: lax.fori_loop(0, 5, lambda i, c: lax.bitcast_convert_type(
@@ -202,6 +205,13 @@ LOOPS |= {
     "one that is kept as it goes": (lambda x: lax.while_loop(
         lambda c: (c[0] < 300) & (c[2] < 100), lambda c: (
             c[0] + 1, c[1].at[c[0]].set(c[2]), c[2] * 1.03), (0, x * 0, 1.0)), TABLE),
+    "the smaller and larger are kept": (lambda x: rows_loop(lambda i, s: (
+        s.at[i].min(s[i + 1]).at[2 * i].max(s[i + 2] * 3).at[i * 40 - 200].max(9.0),), x),
+        np.where(abs(TABLE) < 0.1, np.float32(np.nan), TABLE)),
+    "the smaller of rows": (lambda x: rows_loop(lambda i, s: (
+        s.at[i].min(s[39 - i]).at[i // 2].max(s[i] - 1),), x), ROWS),
+    "the larger of integers": (lambda x: rows_loop(lambda i, s: (
+        s.at[i].max(s[i * 2] + 3).at[i + 100].min(s[i]),), x), np.arange(300).astype(np.uint8)),
     "shorts": (lambda x: rows_loop(lambda i, s: (s.at[i].set(s[i * 2] + 3),), x),
                np.arange(300).astype(np.int8)),
     "halves": (lambda x: rows_loop(lambda i, s: (s.at[i].add(s[i * 2]),), x),
@@ -495,7 +505,6 @@ def test_the_machine_itself_computes_what_is_cheap():
     (lambda x: rows_loop(lambda i, s: (jnp.where(i > 3, s.at[i].set(1.0), s + 1),), x), TABLE),
     (lambda x: rows_loop(lambda i, a, b: lax.cond(
         i > 3, lambda a, b: (b.at[i].set(1.0), a), lambda a, b: (a, b), a, b), x, x + 1), TABLE),
-    (lambda x: rows_loop(lambda i, s: (s.at[i].max(0.5),), x), TABLE),
     (lambda x: rows_loop(lambda i, s: (lax.dynamic_update_slice(s, s[:140], (i,)),), x), TABLE),
 ])
 def test_other_loops(function, x):
@@ -661,12 +670,33 @@ def test_loops_are_kernels_as_well():
                    "a factor", "whether all are", "two that are written", "bits", "random bits",
                    "one element of all, and all anew", "a long one, read and written",
                    "how often each is there", "divided and shifted by numbers",
-                   "elements of masked rows", "a triangle by rows", "totals of rows"])
+                   "elements of masked rows", "a triangle by rows", "totals of rows",
+                   "the smaller and larger are kept", "the smaller and larger of a few",
+                   "the smaller of rows"])
 
 
 @pytest.mark.exhaustive
 def test_all_kernels():
     check_kernels(LOOPS | ROUNDED)
+
+
+def means(i, x):
+    """Each cell becomes the mean of those around it."""
+    j, k = i // 3 % 3, i % 3
+    return lax.dynamic_update_slice(
+        x, jnp.mean(lax.dynamic_slice(x, (j, k), (3, 3)))[None, None], (j + 1, k + 1))
+
+
+@pytest.mark.parametrize("step, x, is_own", [
+    (means, np.eye(5, dtype=np.float32), True),
+    (lambda i, x: x.at[i % 7].set(x[i // 2]) * 0.5, F7, True),
+    (lambda i, x: jnp.sort(x)[::-1] * 0.5, F7, False),
+    (lambda i, x: x * 0.5 + x[::-1], np.float32(F64), False)])
+def test_short_registers_are_in_a_kernel_s_own_memory(step, x, is_own):
+    """But for those that functions of the pack are called on, and for long ones."""
+    text = planned(lambda x: lax.fori_loop(0, 25, step, x), x)[1].source.partition("& 63)")[2]
+    assert text and ("block.unsafe_offset" not in text) == is_own, text
+    assert ("= FixedArray[" in text) >= is_own, text
 
 
 def test_loops_of_other_lengths_share_a_kernel():

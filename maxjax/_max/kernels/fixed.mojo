@@ -5,6 +5,7 @@ from std.sys.info import simd_width_of
 
 from .copies import copy_line
 from .reduction import Array, Reducer, accumulated, fold
+from .scatter import Replacing
 
 
 @always_inline
@@ -226,12 +227,12 @@ def gather_fixed[
 
 @always_inline
 def scatter_fixed[
-    dtype: DType, rows: Int, width: Int, count: Int, adds: Bool
+    dtype: DType, rows: Int, width: Int, count: Int, R: Reducer = Replacing
 ](
     x: Array[dtype], places: Array[DType.int32], updates: Array[dtype], result: Array[dtype]
 ):
-    """`x`, which may be in place of the result, with rows replaced or added to, in order; a place
-    outside drops its update."""
+    """`x`, which may be in place of the result, with rows combined with updates in order; a
+    place outside drops its update."""
     if x != result:
         unsafe_memcpy(dest=result, src=x, count=rows * width)
     for k in range(count):
@@ -239,14 +240,13 @@ def scatter_fixed[
         if 0 <= place and place < rows:
             var target = result.unsafe_offset(place * width)
             var source = updates.unsafe_offset(k * width)
-            comptime if adds:
-                for i in range(width):
-                    target.unsafe_store(
-                        i,
-                        target.unsafe_load[width=1](i) + source.unsafe_load[width=1](i),
-                    )
-            else:
-                copy_line[dtype](source, target, width, 1, 1)
+            for i in range(width):
+                target.unsafe_store(
+                    i,
+                    R.combine[dtype, 1](
+                        target.unsafe_load[width=1](i), source.unsafe_load[width=1](i)
+                    ),
+                )
 
 
 @always_inline

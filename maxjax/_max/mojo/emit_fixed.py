@@ -25,8 +25,9 @@ _SHORT_ROW_BYTES = 128
 _MOST_BESIDE, _MOST_LINES, _LEAST_POINTS = 8, 256, 16
 _NEAR = 4               # as `kernels/copies.mojo` has it
 _VECTOR_BYTES = 32      # of a row that is a vector by itself
-# So many rows of a column are added up in one accumulator: rounding errors grow with them.
-_MOST_ROWS = 64
+# So many rows of a column are added up in one accumulator: rounding errors grow with them. Columns
+# of more rows are added up in parts, if all they read is in the nearest cache.
+_MOST_ROWS, _MOST_IN_PARTS = 64, 1 << 12
 
 
 def fixed_function(schedule: Schedule, call: KernelIntegers, name: str,
@@ -45,7 +46,8 @@ def fixed_function(schedule: Schedule, call: KernelIntegers, name: str,
         if len(call.row_dims) > 1:
             return None
         emitter = _FixedRows(schedule, call, name, known)
-    elif kind == "columns" and call.rows <= _MOST_ROWS and not schedule.phases[0].stored:
+    elif kind == "columns" and not schedule.phases[0].stored and (
+            call.rows <= _MOST_ROWS or call.rows * call.length <= _MOST_IN_PARTS):
         # Nothing is stored while rows are gone through.
         emitter = _FixedColumns(schedule, call, name, known)
     else:
@@ -111,11 +113,12 @@ class _Fixed(Emitter):
             return "1"          # vectors would be put together, and taken apart
         return super()._width()
 
-    def _begin_loops(self, loop: str, dims: Sequence[Sequence[int]], depth: int) -> int:
-        """A loop for each dimension; returns the depth of their lines."""
-        for number, dim in enumerate(dims):
-            self.line(depth + number, f"for {loop}{number} in range({dim[0]}):")
-        return depth + len(dims)
+    def _begin_loops(self, loop: str, dims: Sequence[Sequence[int]], depth: int,
+                     first: int = 0) -> int:
+        """A loop for each dimension, from a number on; returns the depth of their lines."""
+        for number, dim in enumerate(dims[first:]):
+            self.line(depth + number, f"for {loop}{first + number} in range({dim[0]}):")
+        return depth + len(dims) - first
 
     def _finish(self) -> None:
         pass
@@ -336,16 +339,47 @@ class _FixedColumns(_Fixed, ColumnsEmitter):
         gathered = self.phase.gathered
         for value in gathered:
             self.number(value)
+        if self.call.rows > _MOST_ROWS:
+            self._reduce_parts(depth)
+            return
         self._begin_totals(depth, gathered)
-        inner = self._begin_loops("j", self.call.row_dims, depth)
+        self._add_rows(self._begin_loops("j", self.call.row_dims, depth))
+        for value in gathered:
+            self._result(depth, value, self.name("b", value))
+
+    def _reduce_parts(self, depth: int) -> None:
+        """The same of many rows, a part of them after the other."""
+        gathered, dims = self.phase.gathered, self.call.row_dims
+        split, rows = len(dims) - 1, 1      # the dimension of which a part has some
+        while rows * dims[split][0] <= _MOST_ROWS:
+            rows *= dims[split][0]
+            split -= 1
+        size, count = dims[split][0], _MOST_ROWS // rows
+        for value in gathered:
+            kind = self._accumulated(value)
+            self.line(depth, f"var {self.name('z', value)} = SIMD[{kind}, w]"
+                             f"({REDUCERS[value.name]}.identity[{kind}]())")
+        inner = self._begin_loops("j", dims[:split], depth)
+        self.line(inner, f"for part in range(0, {size}, {count}):")
+        inner += 1
+        self._begin_totals(inner, gathered)
+        self.line(inner, f"for j{split} in range(part, min(part + {count}, {size})):")
+        self._add_rows(self._begin_loops("j", dims, inner + 1, split + 1))
+        for value in gathered:
+            total, part = self.name("z", value), self.name("b", value)
+            self.line(inner, f"{total} = {REDUCERS[value.name]}.combine"
+                             f"[{self._accumulated(value)}, w]({total}, {part})")
+        for value in gathered:
+            self._result(depth, value, self.name("z", value))
+
+    def _add_rows(self, inner: int) -> None:
+        """What is done for a row."""
         for value in self.phase.full:
             swept = value.scope == SWEEP
             self._compute(inner, value, "w" if swept else "1",
                           self._pointer_of_row if swept else self._pointer_row)
-        for value in gathered:
+        for value in self.phase.gathered:
             self._add(inner, value)
-        for value in gathered:
-            self._result(depth, value, self.name("b", value))
 
     def _pointer_of_row(self, number: int) -> tuple[str, str]:
         place = _position("j", self.call.row_dims, number)

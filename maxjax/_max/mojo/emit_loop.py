@@ -152,6 +152,11 @@ class _Writer:
         self.calls = {id(x): number for number, x in enumerate(calls_of(code.items))
                       if _is_called(x)}
         self.memory = _in_memory(code)
+        given = {r.root for x in every_instruction(code.items) if _is_called(x)
+                 for r in (*x.sources, *x.written)}
+        # Those in memory that nothing outside reaches: the compiler keeps their elements in the
+        # processor's registers where it can, and knows that nothing else lies there.
+        self.local = {r for r in self.memory - given if r.elements <= _MOST_UNROLLED * _VECTOR}
         self.reads = Counter(r.root for r in every_source(code.items))
         # What a number in the text makes another operation.
         self.literals = {r: code.known[r] for x in every_instruction(code.items)
@@ -183,7 +188,13 @@ class _Writer:
         for register in dict.fromkeys(r.root for x in instructions
                                       for r in (*x.written, *x.sources)):
             if register in self.memory:
-                self.line(f"var {_memory(register)} = {_pointer(register, _place(register))}")
+                if register in self.local:
+                    number, lines = register.number, -(-register.room // ALIGNMENT)
+                    # What a vector reads behind the last element is a number, too.
+                    self.line(f"var l{number} = FixedArray[SIMD[DType.uint64, 8], {lines}](fill=0)")
+                    self.line(f"var b{number} = Pointer(to=l{number}).unsafe_bitcast[UInt8]()"
+                              ".as_unsafe_any_origin()")
+                self.line(f"var {_memory(register)} = {_pointer(register, self.place(register))}")
             elif register in counters:
                 self.line(f"var {register} = 0")
             elif register in self.literals:
@@ -200,6 +211,7 @@ class _Writer:
         """The block of registers, and where the code is that names the pack's functions."""
         if not self.memory:
             return
+        self.line("from std.collections import Array as FixedArray")
         self.line("from std.memory import unsafe_memcpy")
         self.line("from kernels.reduction import reduce_line")
         self.line("var block = address(slots, args, 0)")
@@ -358,6 +370,13 @@ class _Writer:
             self.depth -= 1
 
     # --- elements ---
+    def place(self, register: Register) -> str:
+        """The text of where a register is in memory."""
+        root = register.root
+        if root in self.local:
+            return f"b{root.number}.unsafe_offset({register.offset - root.offset})"
+        return f"block.unsafe_offset({register.offset})"
+
     def value(self, register: Register, number: int = 0) -> str:
         if register.root not in self.memory:
             return _variable(register, number)
@@ -386,7 +405,7 @@ class _Writer:
     def read(self, register: Register, there: str) -> Iterator[str]:
         """Sets all elements to those at a place."""
         if register.root in self.memory:
-            yield _copy(_place(register), there, register.nbytes)
+            yield _copy(self.place(register), there, register.nbytes)
             return
         pointer = _pointer(register, there)
         for k in range(register.elements):
@@ -395,7 +414,7 @@ class _Writer:
 
     def write(self, register: Register, there: str) -> Iterator[str]:
         if register.root in self.memory:
-            yield _copy(there, _place(register), register.nbytes)
+            yield _copy(there, self.place(register), register.nbytes)
             return
         pointer = _pointer(register, there)
         for k in range(register.elements):
@@ -435,7 +454,7 @@ class _Writer:
                        f".unsafe_offset(integer(args, {self.integers[id(x)]}))")
             case "aim":
                 assert source is not None
-                yield f"var {target} = {_place(source)}.unsafe_offset({x.numbers[0]})"
+                yield f"var {target} = {self.place(source)}.unsafe_offset({x.numbers[0]})"
             case "next":
                 assert target is not None
                 yield from self.read(target, str(source))
@@ -473,16 +492,14 @@ class _Writer:
 
     def expression(self, x: Instruction, sources: list[str], width: str) -> str:
         assert x.target is not None
-        operation = Value(ValueStructure("apply", x.name, x.target.dtype), tuple(
-            Value(ValueStructure("load", "", r.dtype), ()) for r in x.sources))
-        return expression(operation, sources, width)
+        return _applied(x.name, x.target.dtype, [r.dtype for r in x.sources], sources, width)
 
     def reduce(self, x: Instruction) -> Iterator[str]:
         assert x.target is not None
         source, lines = x.sources[0], x.numbers[0]
         kind, stored = stored_name(source.dtype), stored_name(x.target.dtype)
         for line in range(lines):
-            first = f"{_pointer(source, _place(source))}.unsafe_offset({line * x.elements})"
+            first = f"{_pointer(source, self.place(source))}.unsafe_offset({line * x.elements})"
             yield (f"{_memory(x.target.root)}.unsafe_store({_position(x.target, line)}, "
                    f"reduce_line[{self.reducer(x)}, {kind}]({first}, {x.elements})"
                    f".cast[{stored}]())")
@@ -498,7 +515,7 @@ class _Writer:
         if target.dtype != source.dtype or (
                 x.elements > MOST_VARIABLES and target.root is not source.root
                 and step == source_step == 1):
-            there, here = _place(target), _place(source)
+            there, here = self.place(target), self.place(source)
             count, nbytes = (1, x.elements * size) if step == source_step == 1 else (
                 x.elements, size)
             for k in range(count):
@@ -545,7 +562,7 @@ class _Writer:
         pack's function does."""
         _, m, n, k, _, a_row, a_col, _, b_row, b_col = x.numbers[:10]
         kind = kind_name(x.results[0].dtype)
-        operands = ", ".join(_pointer(r, _place(r)) for r in (*x.sources, *x.results))
+        operands = ", ".join(_pointer(r, self.place(r)) for r in (*x.sources, *x.results))
         return (f"product_fixed[{kind}, {m}, {n}, {k}, {a_row}, {a_col}, {b_row}, {b_col}]"
                 f"({operands})")
 
@@ -562,8 +579,8 @@ class _Writer:
             for k in range(width):
                 value, to = self.value(updates, row * width + k), f"{place} * {width} + {k}"
                 if x.assigned != "set":
-                    sign = "+" if x.assigned == "add" else "*"
-                    value = f"{self.load(target.root, to, '1')} {sign} {value}"
+                    value = _applied(x.assigned, target.dtype, [target.dtype] * 2,
+                                     [self.load(target.root, to, "1"), value], "1")
                 yield (f"    store_bool({at}, {to}, {value})" if target.dtype == BOOL
                        else f"    {at}.unsafe_store({to}, {value})")
 
@@ -575,11 +592,13 @@ class _Writer:
         yield from self.copied(target, given)
         size = target.dtype.itemsize
         for number, line in enumerate(lines):
-            there = (f"{_place(target)}.unsafe_offset({line * size} + {stride * size} * "
+            there = (f"{self.place(target)}.unsafe_offset({line * size} + {stride * size} * "
                      f"{self.index(x)})")
             if updates.root in self.memory:
                 first = number * x.elements * size
-                here = f"{_place(updates)}.unsafe_offset({first})" if first else _place(updates)
+                here = self.place(updates)
+                if first:
+                    here += f".unsafe_offset({first})"
                 yield _copy(there, here, x.elements * size)
                 continue
             pointer = _pointer(target, there)
@@ -594,17 +613,25 @@ class _Writer:
             return _row(x, self.index(x))
         assert x.target is not None
         step = x.numbers[0] * x.target.dtype.itemsize
-        return f"{_place(x.target)}.unsafe_offset({step} * {self.index(x)})"
+        return f"{self.place(x.target)}.unsafe_offset({step} * {self.index(x)})"
 
     def copied(self, target: Register, given: Register) -> Iterator[str]:
         """Brings all elements of a register to another, which is in memory."""
         if given is target:
             pass        # written in place
         elif given.root in self.memory:
-            yield _copy(_place(target), _place(given), target.nbytes)
+            yield _copy(self.place(target), self.place(given), target.nbytes)
         else:
             for k in range(target.elements):
                 yield self.set(target, k, self.value(given, k))
+
+
+def _applied(name: str, dtype: np.dtype, given: list[np.dtype], sources: list[str],
+             width: str) -> str:
+    """The text of an operation on vectors of some dtypes."""
+    operation = Value(ValueStructure("apply", name, dtype), tuple(
+        Value(ValueStructure("load", "", x), ()) for x in given))
+    return expression(operation, sources, width)
 
 
 def _variable(register: Register, number: int) -> str:
@@ -622,10 +649,6 @@ def _memory(root: Register) -> str:
 def _position(register: Register, number: int) -> int:
     """The number of an element of a register, from where the register's root begins."""
     return number if register.whole is None else register.number
-
-
-def _place(register: Register) -> str:
-    return f"block.unsafe_offset({register.offset})"
 
 
 def _operand(x: Instruction) -> str:

@@ -34,11 +34,11 @@ from maxjax._max.mojo.bytecode import MACHINE
 from maxjax._max.mojo.cost import suits_machine
 from maxjax._max.mojo.emit_fixed import fixed_function, is_of_short_rows
 from maxjax._max.mojo.emit_loop import MOST_MULTIPLIED, LoopForm
-from maxjax._max.mojo.emitter import stored_name
+from maxjax._max.mojo.emitter import REDUCERS, stored_name
 from maxjax._max.mojo.forms import Form, GroupCode
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.pack_integers import merged
-from maxjax._max.mojo.scalar_code import LoopCode
+from maxjax._max.mojo.scalar_code import COMBINED, LoopCode
 from maxjax._max.mojo.schedule import Schedule, schedule_of
 from maxjax._max.mojo.structure import KernelStructure
 from maxjax._max.mojo.tape import Step, Tape, WindowUpdate
@@ -55,6 +55,10 @@ _MOST_MOVED = 1 << 14
 # Elements of a row that fill a vector, or nearly: many shorter ones are the vector machine's, which
 # gathers them to long lines. With a few cheap operations that is not worth it from here on.
 _LEAST_ROW, _LEAST_CHEAP_ROW = 8, 3
+# What combines a row with what is there.
+_SCATTERED = {"scatter_rows_set": ""} | {
+    f"scatter_rows_{kind}": ", " + REDUCERS[{"add": "sum", "mul": "prod"}.get(kind, kind)]
+    for kind in COMBINED}
 _ADDED = ("float32", "float64", "int32", "int64", "uint32", "uint64")
 
 
@@ -420,8 +424,8 @@ class _Writer:
                       f"{self.place(integers, at, 1, f'int{8 * index}')}, "
                       f"{self.place(integers, at, 2, f'uint{last}')})")
             return True
-        if kind in ("scatter_rows_set", "scatter_rows_add"):
-            return self.scatter(kind.endswith("add"), last, integers, at)
+        if kind in _SCATTERED:
+            return self.scatter(_SCATTERED[kind], last, integers, at)
         if kind in ("read_window", "write_window"):
             return self.window(kind == "write_window", f"uint{last}", integers, at)
         if kind == "matmul" and last in ("float32", "float64"):
@@ -476,14 +480,14 @@ class _Writer:
         self.line(f"var {name} = {begin or '0'}")
         return name
 
-    def scatter(self, adds: bool, kind: str, integers: Sequence[Any], at: _At) -> bool:
+    def scatter(self, combine: str, kind: str, integers: Sequence[Any], at: _At) -> bool:
         rows, width, count = integers[8:11]
         if count * width > _MOST_MOVED or kind not in _ADDED or _is_copied(
                 integers, 3, (rows, width)):
             return False
         x, places, updates, result = (self.place(integers, at, number, k) for number, k in
                                       enumerate((kind, "int32", kind, kind)))
-        self.line(f"scatter_fixed[DType.{kind}, {rows}, {width}, {count}, {adds}]"
+        self.line(f"scatter_fixed[DType.{kind}, {rows}, {width}, {count}{combine}]"
                   f"({x}, {places}, {updates}, {result})")
         return True
 

@@ -41,10 +41,8 @@ MOST_ELEMENTS = 128
 # Equations that large arrays may be operands of.
 _USERS = frozenset((
     "slice", "gather", "take_rows", "dynamic_slice", "dynamic_update_slice", "scatter",
-    "scatter-add", "scatter-sub", "scatter-mul", "scatter_rows", "reshape", "squeeze", "while",
-    "scan", "cond"))
-# What a row becomes when another is combined with it.
-COMBINED = {"set": "", "add": "add", "mul": "mul"}
+    "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max", "scatter_rows",
+    "reshape", "squeeze", "while", "scan", "cond"))
 
 
 class Unsuited(Exception):

@@ -41,6 +41,8 @@ _MOST_TERMS = 16        # of an element of a product that is no call
 _MOST_PRODUCTS = 128    # in such a product
 _LEAST_VECTOR_BYTES = 16    # every processor's vectors have as many, or more
 _SCATTER = "scatter_rows_"
+# The operations that combine a row with what is there.
+COMBINED = ("add", "mul", "min", "max")
 
 Place = tuple[int, int]     # slot, byte offset
 LinkHost = Callable[[HostStep, Sequence[Place]], int]
@@ -144,11 +146,11 @@ class Instruction(NamedTuple):
 
     @property
     def assigned(self) -> str:
-        """What becomes of rows of a register that a call writes: "set", or "add" or "mul" with what
-        is there; "" of other calls."""
+        """What becomes of rows of a register that a call writes: "set", or what they are COMBINED
+        by with what is there; "" of other calls."""
         kind = self.function.removeprefix(_SCATTER).partition("_")[0] \
             if self.function.startswith(_SCATTER) else ""
-        return kind if kind in ("set", "add", "mul") else ""
+        return kind if kind == "set" or kind in COMBINED else ""
 
     @property
     def is_bounded(self) -> bool:

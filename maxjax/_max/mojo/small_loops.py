@@ -27,7 +27,6 @@ from maxjax._max.mojo.bodies import lower_body
 from maxjax._max.mojo.context import THREADS, MojoContext
 from maxjax._max.mojo.loop_copies import without_copies, without_unread
 from maxjax._max.mojo.loop_memory import (
-    COMBINED,
     MOST_ELEMENTS,
     Memory,
     Unsuited,
@@ -60,6 +59,7 @@ from maxjax._max.mojo.nodes import (
 )
 from maxjax._max.mojo.pack_integers import matmul_integers, merged
 from maxjax._max.mojo.scalar_code import (
+    COMBINED,
     Choice,
     Instruction,
     Item,
@@ -670,19 +670,19 @@ class _Builder:
         """Writes rows to a large array, or combines them with what is there, in their order."""
         rows, width, count = node.integers[:3]
         kind = node.function.removeprefix("scatter_rows_").removesuffix(f"_{x.dtype}")
-        if kind not in COMBINED or x.is_constant or kind != "set" and x.dtype == BOOL or (
+        combines = kind in COMBINED
+        if not (combines or kind == "set") or x.is_constant or combines and x.dtype == BOOL or (
                 count > (MOST_LINES if width == 1 else 1)):
             raise Unsuited
         nbytes = width * x.dtype.itemsize
         for k in range(count):
             index = self.element(indices, k)
             update = updates if width > 1 else self.element(updates, k)
-            if COMBINED[kind]:
+            if combines:
                 old = self.new(width, x.dtype)
                 self.block.append(self.row("read", old, (x.cell, index), rows, nbytes))
-                name = COMBINED[kind]
                 update = self.computed([old, update], width, x.dtype, "apply",
-                                       operation(name, x.dtype, x.dtype), width, name=name)
+                                       operation(kind, x.dtype, x.dtype), width, name=kind)
             self.block.append(self.row("write", None, (x.cell, index, update), rows, nbytes))
 
     def read_window(self, node: Call, x: Value, positions: Register) -> Register:

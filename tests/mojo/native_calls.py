@@ -28,7 +28,8 @@ TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-1
 
 def file_of(name: str) -> str:
     if name.startswith("vector_"):
-        return f"vector_{name.split('_')[-1]}"
+        kind = name.split("_")[-1]
+        return "vector_halves" if kind in ("float16", "bfloat16") else f"vector_{kind}"
     return FILES.get(name.split("_")[0], "elementwise")
 
 

@@ -4,7 +4,16 @@ from std.sys.info import simd_width_of, size_of
 
 from .calling import Bytes
 from .copies import NEAR, pick
-from .reduction import Reducer, Summing, accumulated, reduce_line
+from .halves import rounded_to
+from .reduction import (
+    Maximizing,
+    Reducer,
+    Summing,
+    accumulated,
+    reduce_line,
+    turn_for,
+    turned,
+)
 
 
 @always_inline
@@ -54,6 +63,64 @@ def fill_vector[dtype: DType, width: Int](target: Bytes, x: Bytes):
         0, SIMD[dtype, width](typed[dtype](x).unsafe_load[width=1](0)))
 
 
+# So many numbers of 16 bits are computed at a time in float32.
+comptime HALVES = 128
+
+
+@no_inline
+def run_halves[
+    dtype: DType
+](block: Block, width: Int, operands: Int, result: Bytes, a: Bytes, b: Bytes, n: Int):
+    """What a block of float32 gives for numbers of 16 bits, rounded: so they need none of their
+    own. Of registers the number of elements is negative."""
+    var memory = Array[Float32, 3 * HALVES](uninitialized=True)
+    var own = Pointer(to=memory).as_unsafe_any_origin().unsafe_bitcast[UInt8]()
+    var second = own.unsafe_offset(4 * HALVES)
+    var values = second.unsafe_offset(4 * HALVES)
+    var count = abs(n)
+    for begin in range(0, count, HALVES):
+        var some = min(HALVES, count - begin)
+        var whole = (some + width - 1) // width * width
+        widen_halves[dtype](own, a.unsafe_offset(2 * begin), some, whole)
+        if operands > 1:
+            widen_halves[dtype](second, b.unsafe_offset(2 * begin), some, whole)
+        block(values, own, second, own, whole)
+        narrow_halves[dtype](result.unsafe_offset(2 * begin), values, some)
+
+
+@no_inline
+def widen_halves[dtype: DType](target: Bytes, x: Bytes, some: Int, whole: Int):
+    """Converts some numbers, and copies of the first of them to fill whole vectors: for one alone
+    processors have instructions that lose subnormal numbers."""
+    comptime W = simd_width_of[DType.float32]()
+    comptime V = SIMD[dtype, W]
+    var i = 0
+    while i < whole:
+        var value: V
+        if i + W <= some:
+            value = typed[dtype](x).unsafe_load[width=W](i)
+        else:
+            var rest = Array[V, 1](fill=V(typed[dtype](x).unsafe_load[width=1](0)))
+            var own = Pointer(to=rest).as_unsafe_any_origin().unsafe_bitcast[UInt8]()
+            copy_bytes(own, x.unsafe_offset(2 * i), 2 * max(0, some - i))
+            value = typed[dtype](own).unsafe_load[width=W](0)
+        typed[DType.float32](target).unsafe_store(i, value.cast[DType.float32]())
+        i += W
+
+
+@no_inline
+def narrow_halves[dtype: DType](target: Bytes, x: Bytes, some: Int):
+    comptime W = simd_width_of[DType.float32]()
+    for i in range(0, some, W):
+        var value = rounded_to[dtype](typed[DType.float32](x).unsafe_load[width=W](i))
+        if i + W <= some:
+            typed[dtype](target).unsafe_store(i, value)
+        else:
+            var rest = Array[SIMD[dtype, W], 1](fill=value)
+            copy_bytes(target.unsafe_offset(2 * i), Pointer(to=rest).as_unsafe_any_origin()
+                       .unsafe_bitcast[UInt8](), 2 * (some - i))
+
+
 @always_inline
 def copy_bytes(target: Bytes, source: Bytes, count: Int):
     for i in range(count):
@@ -62,10 +129,10 @@ def copy_bytes(target: Bytes, source: Bytes, count: Int):
 
 @no_inline
 def gather_short[
-    Op: Reducer, dtype: DType, kind: DType, few: Int
+    Op: Reducer, dtype: DType, kind: DType, few: Int, turns: Bool
 ](
     target: Pointer[Scalar[kind], MutAnyOrigin], x: Pointer[Scalar[dtype], MutAnyOrigin],
-    lines: Int, fresh: Int
+    lines: Int, fresh: Int, turn: Scalar[kind]
 ) -> Int:
     """Reduces lines of `few` elements, each line's in their order, many lines at a time; returns
     how many lines are done."""
@@ -75,12 +142,13 @@ def gather_short[
     while line + W <= lines:
         var value = SIMD[part, W](Op.identity[part]())
         comptime for i in range(few):
-            value = Op.combine[part, W](
-                value, pick[dtype, W, few](x.unsafe_offset(line * few + i)).cast[part]())
+            var picked = pick[dtype, W, few](x.unsafe_offset(line * few + i)).cast[part]()
+            value = Op.combine[part, W](value, turned[turns](picked, turn.cast[part]()))
         var wide = value.cast[kind]()
         if fresh == 0:
-            wide = Op.combine[kind, W](target.unsafe_load[width=W](line), wide)
-        target.unsafe_store(line, wide)
+            wide = Op.combine[kind, W](
+                turned[turns](target.unsafe_load[width=W](line), turn), wide)
+        target.unsafe_store(line, turned[turns](wide, turn))
         line += W
     return line
 
@@ -91,10 +159,10 @@ comptime SHORT = 24
 
 @no_inline
 def gather_side_by_side[
-    Op: Reducer, dtype: DType, kind: DType
+    Op: Reducer, dtype: DType, kind: DType, turns: Bool
 ](
     target: Pointer[Scalar[kind], MutAnyOrigin], x: Pointer[Scalar[dtype], MutAnyOrigin],
-    lines: Int, width: Int, fresh: Int
+    lines: Int, width: Int, fresh: Int, turn: Scalar[kind]
 ) -> Int:
     """The same of lines of any length: of few elements, the loop over each would cost more."""
     comptime part = accumulated[dtype]()
@@ -106,34 +174,60 @@ def gather_side_by_side[
             var column = SIMD[dtype, W](0)
             comptime for lane in range(W):
                 column[lane] = x.unsafe_load[width=1]((line + lane) * width + i)
-            value = Op.combine[part, W](value, column.cast[part]())
+            value = Op.combine[part, W](
+                value, turned[turns](column.cast[part](), turn.cast[part]()))
         var wide = value.cast[kind]()
         if fresh == 0:
-            wide = Op.combine[kind, W](target.unsafe_load[width=W](line), wide)
-        target.unsafe_store(line, wide)
+            wide = Op.combine[kind, W](
+                turned[turns](target.unsafe_load[width=W](line), turn), wide)
+        target.unsafe_store(line, turned[turns](wide, turn))
         line += W
     return line
 
 
 @always_inline
 def gather_lines[
-    Op: Reducer, dtype: DType, kind: DType
-](result: Bytes, x: Bytes, lines: Int, width: Int, fresh: Int):
-    """Reduces lines, each to one element that is combined with what is there."""
+    Op: Reducer, dtype: DType, kind: DType, turns: Bool = False
+](result: Bytes, x: Bytes, lines: Int, width: Int, fresh: Int, turn: Scalar[kind] = 0):
+    """Reduces lines, each to one element that is combined with what is there; where it `turns`, to
+    an extreme of what is `turned`."""
     var target = typed[kind](result)
     var done = 0
     comptime for few in range(2, NEAR + 1):
         if width == few:
-            done = gather_short[Op, dtype, kind, few](target, typed[dtype](x), lines, fresh)
+            done = gather_short[Op, dtype, kind, few, turns](
+                target, typed[dtype](x), lines, fresh, turn)
     if NEAR < width and width < SHORT:
-        done = gather_side_by_side[Op, dtype, kind](target, typed[dtype](x), lines, width, fresh)
+        done = gather_side_by_side[Op, dtype, kind, turns](
+            target, typed[dtype](x), lines, width, fresh, turn)
     for line in range(done, lines):
-        var value = reduce_line[Op, dtype](
-            typed[dtype](x).unsafe_offset(line * width), width
+        var value = reduce_line[Op, dtype, turns](
+            typed[dtype](x).unsafe_offset(line * width), width,
+            turn.cast[accumulated[dtype]()](),
         ).cast[kind]()
         if fresh == 0:
-            value = Op.combine[kind, 1](target.unsafe_load[width=1](line), value)
-        target.unsafe_store(line, value)
+            value = Op.combine[kind, 1](
+                turned[turns](target.unsafe_load[width=1](line), turn), value)
+        target.unsafe_store(line, turned[turns](value, turn))
+
+
+@always_inline
+def gather_extremes[
+    largest: Bool, dtype: DType, signed: DType
+](result: Bytes, x: Bytes, lines: Int, width: Int, fresh: Int):
+    gather_turned[signed](result, x, lines, width, fresh, turn_for[largest, dtype, signed]())
+
+
+@no_inline
+def gather_turned[
+    dtype: DType
+](
+    result: Bytes, x: Bytes, lines: Int, width: Int, fresh: Int,
+    turn: Scalar[accumulated[dtype]()]
+):
+    """The extremes of lines, whichever: one function is compiled for all of a size."""
+    gather_lines[Maximizing, dtype, accumulated[dtype](), True](
+        result, x, lines, width, fresh, turn)
 
 
 @always_inline

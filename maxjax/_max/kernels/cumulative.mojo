@@ -17,8 +17,8 @@ from .reduction import (
     Reducer,
     chunk_begin,
     held,
-    stored,
     task_count,
+    turned,
 )
 
 # So many rows are accumulated before a block begins anew.
@@ -64,40 +64,46 @@ struct AddingExponentials(Reducer):
 
 @always_inline
 def accumulate_columns[
-    Op: Reducer, dtype: DType, width: Int
-](x: Array[dtype], result: Array[dtype], count: Int, stride: Int):
+    Op: Reducer, dtype: DType, width: Int, turns: Bool
+](
+    x: Array[dtype], result: Array[dtype], count: Int, stride: Int,
+    turn: Scalar[running[dtype]()]
+):
     """Accumulates neighbouring columns, from row 0 on; a stride below 0 goes backwards."""
     comptime kind = running[dtype]()
     comptime if kind == dtype:
         comptime if kind.is_floating_point() and Op.rounds():
             accumulate_in_blocks[Op, dtype, width](x, result, count, stride)
         else:
-            _ = accumulate_rows[Op, dtype, width, False](x, result, count, stride)
+            _ = accumulate_rows[Op, dtype, width, False, turns](x, result, count, stride, turn)
     elif not Op.overflows():
-        _ = accumulate_rows[Op, dtype, width, False](x, result, count, stride)
+        _ = accumulate_rows[Op, dtype, width, False, turns](x, result, count, stride, turn)
     else:
-        if accumulate_rows[Op, dtype, width, False](x, result, count, stride):
-            _ = accumulate_rows[Op, dtype, width, True](x, result, count, stride)
+        if accumulate_rows[Op, dtype, width, False, turns](x, result, count, stride, turn):
+            _ = accumulate_rows[Op, dtype, width, True, turns](x, result, count, stride, turn)
 
 
 @always_inline
 def accumulate_rows[
-    Op: Reducer, dtype: DType, width: Int, sticking: Bool
-](x: Array[dtype], result: Array[dtype], count: Int, stride: Int) -> Bool:
+    Op: Reducer, dtype: DType, width: Int, sticking: Bool, turns: Bool
+](
+    x: Array[dtype], result: Array[dtype], count: Int, stride: Int,
+    turn: Scalar[running[dtype]()]
+) -> Bool:
     """Accumulates one row after the other. Gives whether something may have become infinite, or
     zero, by being rounded: in a narrow type it would stay so, as where it is `sticking`."""
     comptime kind = running[dtype]()
     # Starting from the first element, not from the identity, keeps a negative zero.
-    var total = x.unsafe_load[width=width](0).cast[kind]()
-    result.unsafe_store(0, rounded_to[dtype](total))
+    var total = turned[turns](x.unsafe_load[width=width](0).cast[kind](), turn)
+    result.unsafe_store(0, rounded_to[dtype](turned[turns](total, turn)))
     # The difference of infinities is not a number, and stays so.
     var finite = SIMD[kind, width](0)
     var least = SIMD[kind, width](1)
     for row in range(1, count):
         total = Op.combine[kind, width](
-            total, x.unsafe_load[width=width](row * stride).cast[kind]()
+            total, turned[turns](x.unsafe_load[width=width](row * stride).cast[kind](), turn)
         )
-        var rounded = rounded_to[dtype](total)
+        var rounded = rounded_to[dtype](turned[turns](total, turn))
         result.unsafe_store(row * stride, rounded)
         comptime if kind != dtype and Op.overflows():
             var stored = rounded.cast[kind]()
@@ -134,7 +140,7 @@ def accumulate_in_blocks[
 
 
 @fieldwise_init
-struct Accumulation[Op: Reducer, dtype: DType](Tasks):
+struct Accumulation[Op: Reducer, dtype: DType, turns: Bool](Tasks):
     """The tasks of accumulate_middle."""
 
     var x: Held[Self.dtype]
@@ -146,6 +152,7 @@ struct Accumulation[Op: Reducer, dtype: DType](Tasks):
     var inner: Int
     var stride: Int
     var first: Int
+    var turn: Scalar[running[Self.dtype]()]
 
     def run(self, task: Int):
         comptime width = simd_width_of[running[Self.dtype]()]()
@@ -158,22 +165,23 @@ struct Accumulation[Op: Reducer, dtype: DType](Tasks):
             var source = x.unsafe_offset(offset)
             var target = result.unsafe_offset(offset)
             if begin + width <= self.inner:
-                accumulate_columns[Self.Op, Self.dtype, width](
-                    source, target, self.count, self.stride
+                accumulate_columns[Self.Op, Self.dtype, width, Self.turns](
+                    source, target, self.count, self.stride, self.turn
                 )
             else:
                 for column in range(self.inner - begin):
-                    accumulate_columns[Self.Op, Self.dtype, 1](
+                    accumulate_columns[Self.Op, Self.dtype, 1, Self.turns](
                         source.unsafe_offset(column),
                         target.unsafe_offset(column),
                         self.count,
                         self.stride,
+                        self.turn,
                     )
 
 
 @no_inline
 def accumulate_middle[
-    Op: Reducer, dtype: DType
+    Op: Reducer, dtype: DType, turns: Bool = False
 ](
     x: Array[dtype],
     result: Array[dtype],
@@ -182,8 +190,9 @@ def accumulate_middle[
     inner: Int,
     reverse: Bool,
     threads: Int,
+    turn: Scalar[running[dtype]()] = 0,
 ):
-    """Accumulates along the middle axis of (outer, count, inner)."""
+    """Accumulates along the middle axis of (outer, count, inner); extremes as they are `turned`."""
     comptime width = simd_width_of[running[dtype]()]()
     var tiles = (inner + width - 1) // width
     var items = outer * tiles
@@ -193,8 +202,8 @@ def accumulate_middle[
     if count == 0:
         return
     spread(
-        Accumulation[Op, dtype](
-            held(x), held(result), tasks, tiles, items, count, inner, stride, first
+        Accumulation[Op, dtype, turns](
+            held(x), held(result), tasks, tiles, items, count, inner, stride, first, turn
         ),
         tasks,
     )

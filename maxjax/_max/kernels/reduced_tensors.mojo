@@ -27,6 +27,7 @@ from .reduction import (
     reduce_columns,
     reduce_line,
     stored,
+    turn_for,
 )
 
 # Less work than this is not worth another thread of MAX's pool, which takes 20 us and more to wake.
@@ -214,13 +215,14 @@ def position_tensor[
     largest: Bool
 ](result: OutputTensor[dtype = DType.int32, rank=2, ...], x: InputTensor[rank=3, ...]):
     comptime kind = stored[x.dtype]()
-    position_of_extreme[largest, kind](
+    position_of_extreme[kind](
         x.unsafe_ptr().unsafe_bitcast[Scalar[kind]]().as_unsafe_any_origin(),
         result.unsafe_ptr().as_unsafe_any_origin(),
         x.dim_size[0](),
         x.dim_size[1](),
         x.dim_size[2](),
         parallelism_level(),
+        turn_for[largest, kind, kind](),
     )
 
 

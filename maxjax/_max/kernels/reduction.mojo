@@ -7,7 +7,7 @@ from std.collections import Array as Values
 from std.sys.info import simd_width_of
 from std.utils.numerics import inf, isnan
 
-from .arithmetic import extremum
+from .arithmetic import extremum, unsigned_of
 from .crew import Tasks, spread
 from .halves import rounded_to
 
@@ -178,6 +178,39 @@ struct Xoring(Reducer):
 
 
 @always_inline
+def turn_for[largest: Bool, dtype: DType, signed: DType]() -> Scalar[accumulated[signed]()]:
+    """What makes extremes of a dtype the largest numbers (see `turned`); `signed` are the integers
+    of its size with a sign, or itself."""
+    comptime kind = accumulated[signed]()
+    comptime if signed.is_floating_point():
+        return Scalar[kind](0.0) if largest else Scalar[kind](-0.0)
+    else:
+        comptime sign = Scalar[kind].MIN if dtype != signed else Scalar[kind](0)
+        return sign if largest else ~sign
+
+
+@always_inline
+def turned[
+    dtype: DType, width: SIMDLength, //, turns: Bool = True
+](x: SIMD[dtype, width], turn: Scalar[dtype]) -> SIMD[dtype, width]:
+    """Numbers in another order: their bits that `turn` has are turned over.
+
+    The extremes of all integers of a size are the largest with a sign then: the highest bit is
+    turned of those without one; for the smallest, the other bits are, or with a sign every bit. Of
+    floats the sign is turned for the smallest. So one function is compiled for all of them.
+    """
+    comptime if not turns:
+        return x
+    elif dtype.is_floating_point():
+        comptime bits = unsigned_of[dtype]()
+        return SIMD[dtype, width](
+            from_bits=x.to_bits[bits]() ^ SIMD[bits, width](turn.to_bits[bits]())
+        )
+    else:
+        return x ^ SIMD[dtype, width](turn)
+
+
+@always_inline
 def fold[
     Op: Reducer, dtype: DType, width: Int
 ](value: SIMD[dtype, width]) -> Scalar[dtype]:
@@ -239,9 +272,12 @@ struct Partials[Op: Reducer, dtype: DType, width: Int](Copyable):
 
 @always_inline
 def reduce_line[
-    Op: Reducer, dtype: DType
-](x: Array[dtype], count: Int) -> Scalar[accumulated[dtype]()]:
-    """Reduces contiguous elements, in four vectors at a time to hide the operation's latency."""
+    Op: Reducer, dtype: DType, turns: Bool = False
+](
+    x: Array[dtype], count: Int, turn: Scalar[accumulated[dtype]()] = 0
+) -> Scalar[accumulated[dtype]()]:
+    """Reduces contiguous elements, in four vectors at a time to hide the operation's latency;
+    where it `turns`, of elements that are `turned`, as the result is."""
     comptime kind = accumulated[dtype]()
     comptime width = simd_width_of[kind]()
     comptime V = SIMD[kind, width]
@@ -251,42 +287,52 @@ def reduce_line[
     if count > BLOCK * width:
         var partials = Partials[Op, kind, width]()
         while i + BLOCK * width <= count:
-            partials.take(reduce_vectors[Op, dtype, width](x.unsafe_offset(i), BLOCK * width))
+            partials.take(
+                reduce_vectors[Op, dtype, width, turns](x.unsafe_offset(i), BLOCK * width, turn)
+            )
             i += BLOCK * width
         total = partials.result()
     var whole = (count - i) // width * width
     total = Op.combine[kind, width](
-        total, reduce_vectors[Op, dtype, width](x.unsafe_offset(i), whole)
+        total, reduce_vectors[Op, dtype, width, turns](x.unsafe_offset(i), whole, turn)
     )
     i += whole
     var result = fold[Op, kind, width](total)
     while i < count:
-        result = Op.combine[kind, 1](result, x.unsafe_load[width=1](i).cast[kind]())
+        var value = turned[turns](x.unsafe_load[width=1](i).cast[kind](), turn)
+        result = Op.combine[kind, 1](result, value)
         i += 1
     return result
 
 
 @always_inline
 def reduce_vectors[
-    Op: Reducer, dtype: DType, width: Int
-](x: Array[dtype], count: Int) -> SIMD[accumulated[dtype](), width]:
+    Op: Reducer, dtype: DType, width: Int, turns: Bool = False
+](
+    x: Array[dtype], count: Int, turn: Scalar[accumulated[dtype]()] = 0
+) -> SIMD[accumulated[dtype](), width]:
     """Reduces the vectors that `count` elements are, lane by lane."""
     comptime kind = accumulated[dtype]()
     comptime V = SIMD[kind, width]
     comptime identity = Op.identity[kind]()
+
+    @always_inline
+    def vector(i: Int) {var x, var turn} -> V:
+        return turned[turns](x.unsafe_load[width=width](i).cast[kind](), turn)
+
     var a = V(identity)
     var b = V(identity)
     var c = V(identity)
     var d = V(identity)
     var i = 0
     while i + 4 * width <= count:
-        a = Op.combine[kind, width](a, x.unsafe_load[width=width](i).cast[kind]())
-        b = Op.combine[kind, width](b, x.unsafe_load[width=width](i + width).cast[kind]())
-        c = Op.combine[kind, width](c, x.unsafe_load[width=width](i + 2 * width).cast[kind]())
-        d = Op.combine[kind, width](d, x.unsafe_load[width=width](i + 3 * width).cast[kind]())
+        a = Op.combine[kind, width](a, vector(i))
+        b = Op.combine[kind, width](b, vector(i + width))
+        c = Op.combine[kind, width](c, vector(i + 2 * width))
+        d = Op.combine[kind, width](d, vector(i + 3 * width))
         i += 4 * width
     while i < count:
-        a = Op.combine[kind, width](a, x.unsafe_load[width=width](i).cast[kind]())
+        a = Op.combine[kind, width](a, vector(i))
         i += width
     a = Op.combine[kind, width](a, b)
     c = Op.combine[kind, width](c, d)
@@ -349,15 +395,17 @@ def held[dtype: DType, //](x: Array[dtype]) -> Held[dtype]:
 
 @always_inline
 def first_extreme[
-    largest: Bool, dtype: DType, width: Int
-](x: Array[dtype], count: Int, stride: Int) -> SIMD[DType.int32, width]:
+    dtype: DType, width: Int
+](
+    x: Array[dtype], count: Int, stride: Int, turn: Scalar[accumulated[dtype]()]
+) -> SIMD[DType.int32, width]:
     """The first row at which each of `width` neighbouring columns has its extreme or a NaN."""
     comptime kind = accumulated[dtype]()
-    var best = x.unsafe_load[width=width](0).cast[kind]()
+    var best = turned(x.unsafe_load[width=width](0).cast[kind](), turn)
     var position = SIMD[DType.int32, width](0)
     for row in range(1, count):
-        var value = x.unsafe_load[width=width](row * stride).cast[kind]()
-        var better = value.gt(best) if largest else value.lt(best)
+        var value = turned(x.unsafe_load[width=width](row * stride).cast[kind](), turn)
+        var better = value.gt(best)
         comptime if kind.is_floating_point():
             better |= isnan(value) & ~isnan(best)
         best = better.select(value, best)
@@ -367,16 +415,12 @@ def first_extreme[
 
 @no_inline
 def first_extreme_of_line[
-    largest: Bool, dtype: DType
-](x: Array[dtype], count: Int) -> Int32:
+    dtype: DType
+](x: Array[dtype], count: Int, turn: Scalar[accumulated[dtype]()]) -> Int32:
     """The same of contiguous elements: their extreme first, then where it is."""
     comptime kind = accumulated[dtype]()
     comptime width = simd_width_of[kind]()
-    var best: Scalar[kind]
-    comptime if largest:
-        best = reduce_line[Maximizing, dtype](x, count)
-    else:
-        best = reduce_line[Minimizing, dtype](x, count)
+    var best = turned(reduce_line[Maximizing, dtype, True](x, count, turn), turn)
     var is_nan = False
     comptime if kind.is_floating_point():
         is_nan = isnan(best)
@@ -402,7 +446,7 @@ def first_extreme_of_line[
 
 
 @fieldwise_init
-struct Positions[largest: Bool, dtype: DType](Tasks):
+struct Positions[dtype: DType](Tasks):
     """The tasks of position_of_extreme."""
 
     var x: Held[Self.dtype]
@@ -412,6 +456,7 @@ struct Positions[largest: Bool, dtype: DType](Tasks):
     var items: Int
     var count: Int
     var inner: Int
+    var turn: Scalar[accumulated[Self.dtype]()]
 
     def run(self, task: Int):
         comptime kind = accumulated[Self.dtype]()
@@ -425,24 +470,24 @@ struct Positions[largest: Bool, dtype: DType](Tasks):
             var source = x.unsafe_offset(i * self.count * self.inner + begin)
             var target = result.unsafe_offset(i * self.inner + begin)
             if self.inner == 1:
-                var position = first_extreme_of_line[Self.largest, Self.dtype](source, self.count)
+                var position = first_extreme_of_line[Self.dtype](source, self.count, self.turn)
                 target.unsafe_store(0, position)
             elif begin + width <= self.inner:
-                var positions = first_extreme[Self.largest, Self.dtype, width](
-                    source, self.count, self.inner
+                var positions = first_extreme[Self.dtype, width](
+                    source, self.count, self.inner, self.turn
                 )
                 target.unsafe_store(0, positions)
             else:
                 for column in range(self.inner - begin):
-                    var position = first_extreme[Self.largest, Self.dtype, 1](
-                        source.unsafe_offset(column), self.count, self.inner
+                    var position = first_extreme[Self.dtype, 1](
+                        source.unsafe_offset(column), self.count, self.inner, self.turn
                     )
                     target.unsafe_store(column, position)
 
 
 @no_inline
 def position_of_extreme[
-    largest: Bool, dtype: DType
+    dtype: DType
 ](
     x: Array[dtype],
     result: Array[DType.int32],
@@ -450,16 +495,18 @@ def position_of_extreme[
     count: Int,
     inner: Int,
     threads: Int,
+    turn: Scalar[accumulated[dtype]()],
 ):
-    """For (outer, count, inner) the positions (outer, inner)."""
+    """For (outer, count, inner) the positions (outer, inner) of the largest, or of what is that
+    when it is `turned`."""
     comptime kind = accumulated[dtype]()
     comptime width = simd_width_of[kind]()
     var tiles = (inner + width - 1) // width
     var items = outer * tiles
     var tasks = task_count(items, outer * count * inner, threads)
     spread(
-        Positions[largest, dtype](
-            held(x), held(result), tasks, tiles, items, count, inner
+        Positions[dtype](
+            held(x), held(result), tasks, tiles, items, count, inner, turn
         ),
         tasks,
     )

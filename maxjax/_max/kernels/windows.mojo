@@ -18,6 +18,7 @@ from .reduction import (
     copy_run,
     held,
     task_count,
+    turned,
 )
 
 
@@ -209,21 +210,6 @@ def unfold_windows[
     spread(
         UnfoldedRows[dtype](held(x), held(result), sizes, geometry, row_size, items, tasks), tasks
     )
-
-
-@always_inline
-def turned[
-    dtype: DType, width: SIMDLength, //, turns: Bool
-](x: SIMD[dtype, width], turn: Scalar[dtype]) -> SIMD[dtype, width]:
-    """Integers in another order: their bits that `turn` has are turned over.
-
-    The extremes of all integers of a size are the largest with a sign then: the highest bit is
-    turned of those without one; for the smallest, the other bits are, or with a sign every bit.
-    """
-    comptime if turns:
-        return x ^ SIMD[dtype, width](turn)
-    else:
-        return x
 
 
 @always_inline

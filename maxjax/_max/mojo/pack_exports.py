@@ -32,8 +32,9 @@ _OWN_FLOATS = {name_of(dtype): kind_name(dtype) for dtype in dtypes.FLOATS}
 _OWN_INTEGERS = {name_of(dtype): kind_name(dtype) for dtype in dtypes.INTS}
 # What wraps around is the same bits with and without a sign.
 _WRAPPING = {name_of(dtype): kind_name(signed(dtype)) for dtype in _NUMBERS}
-# Extremes: of integers with a sign, into which the others are turned.
+# Extremes: of integers with a sign, into which the others are turned, as bool is.
 _ORDERED = {name: f"{kind}, {_WRAPPING[name]}" for name, kind in _OWN_NUMBERS.items()}
+_EXTREMES = {**_ORDERED, "bool": "DType.uint8, DType.int8"}
 # What is only moved.
 _MOVED = {name_of(dtype): _as_bits(dtype) for dtype in _ALL}
 _BITS = {f"{8 * dtype.itemsize}": kind_name(dtype) for dtype in dtypes.UNSIGNED}
@@ -86,8 +87,8 @@ FAMILIES: dict[str, tuple[Family, ...]] = {
     "cumulative": (
         Family("cumsum_{}", "accumulate[Summing, {}]", _WRAPPING),
         Family("cumprod_{}", "accumulate[Multiplying, {}]", _WRAPPING),
-        Family("cummax_{}", "accumulate[Maximizing, {}]", _OWN),
-        Family("cummin_{}", "accumulate[Minimizing, {}]", _OWN),
+        Family("cummax_{}", "accumulate_extremes[True, {}]", _EXTREMES),
+        Family("cummin_{}", "accumulate_extremes[False, {}]", _EXTREMES),
         Family("cumlogsumexp_{}", "accumulate[AddingExponentials, {}]", _OWN_FLOATS),
     ),
     "elementwise": (
@@ -125,8 +126,8 @@ FAMILIES: dict[str, tuple[Family, ...]] = {
     "ordering": (
         Family("argsort_{}", "argsort[{}]", _OWN),
         Family("sort_{}", "sort[{}]", _OWN),
-        Family("argmax_{}", "position[True, {}]", _OWN),
-        Family("argmin_{}", "position[False, {}]", _OWN),
+        Family("argmax_{}", "position[True, {}]", _EXTREMES),
+        Family("argmin_{}", "position[False, {}]", _EXTREMES),
         Family("argsort_few_{}", "argsort_few[{}]", _OWN_INTEGERS),
     ),
     "searching": (

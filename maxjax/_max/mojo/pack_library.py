@@ -52,7 +52,8 @@ MANIFEST = "manifest.json"
 # The libraries that most programs need come first; of the first, products take the longest. Behind
 # them come those that take longest of the others, so that none is built alone at the end.
 _FIRST = ("tape", "vector", "vector_float32", "matmul", "scalars", "movement", "vector_bool",
-          "vector_int32", "random", "indexing", "elementwise", "windows", "ordering")
+          "vector_int32", "random", "indexing", "elementwise", "vector_halves", "windows",
+          "ordering")
 _BUILD_SECONDS = 1200.0
 _LOOK_SECONDS = 1.0  # between checks for libraries that another process has built
 _LOCK_POLL_SECONDS = 0.2

@@ -46,6 +46,12 @@ _SINGLE = CHEAP | {"div", "rem", "sqrt", "rsqrt", "clz", "population_count"}
 _SINGLE_DTYPES = (np.dtype(np.float32), np.dtype(np.int32), BOOL, np.dtype(np.uint32),
                   np.dtype(np.int64), np.dtype(np.float64))
 
+_HALVES = (dtypes.float16, dtypes.bfloat16)
+# What is not that of float32, rounded: it depends on how far apart a dtype's numbers are; keeps the
+# bits of a NaN; or is computed in float64, which float16 rounds once.
+_OWN = {dtype: frozenset(("nextafter", "trunc")) for dtype in _HALVES}
+_OWN[dtypes.float16] |= {"digamma", "lgamma", "erfcx", "sin", "cos", "tan", "acos", "atan2", "cbrt"}
+
 _PAIRED_DTYPES = (np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.float64),
                   np.dtype(np.int64))
 _SIGNS = {"add": "+", "sub": "-", "mul": "*"}
@@ -58,16 +64,21 @@ HEAD = HEADER.replace(
 
 def units() -> dict[str, str]:
     """The texts by the units' names: a unit a dtype, with its integers without a sign, which have
-    most functions in common with it."""
+    most functions in common with it. Both floats of 16 bits are one, by the blocks of float32."""
     found: dict[str, dict[str, str]] = {}
     written: set[str] = set()
     for dtype in dtypes_of_units():
-        unit = found.setdefault(f"vector_{name_of(signed(dtype))}", {})
+        unit = found.setdefault(unit_of(dtype), {})
         for name, text in _functions(dtype):
             if name not in written:
                 written.add(name)
                 unit[name] = text
     return {unit: HEAD + "".join(texts.values()) for unit, texts in found.items()}
+
+
+def unit_of(dtype: np.dtype) -> str:
+    """The library of the functions whose first operand is of a dtype."""
+    return "vector_halves" if dtype in _HALVES else f"vector_{name_of(signed(dtype))}"
 
 
 def dtypes_of_units() -> list[np.dtype]:
@@ -79,7 +90,12 @@ def dtypes_of_units() -> list[np.dtype]:
 def _functions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
     """Names and texts of the functions whose first operand is of a dtype."""
     for operator in operators(dtype):
-        yield operator.function, _loop(operator)
+        single = _single_of(operator)
+        if single is None:
+            yield operator.function, _loop(operator)
+        else:
+            yield f"{single.function}_block", _block(single)
+            yield operator.function, _loop_of_halves(operator, single)
     for joint in joint_operations().values():
         if joint.dtype == dtype:
             yield joint.function, _loop(_joint_operator(joint))
@@ -118,8 +134,15 @@ class Operator(NamedTuple):
     def is_single(self) -> bool:
         """Whether one element is computed alone. Halves are converted by vectors: for one of them
         processors have instructions that lose subnormal numbers."""
-        return self.name in _SINGLE and not {*self.operands, self.result} & {
-            dtypes.float16, dtypes.bfloat16}
+        return self.name in _SINGLE and not {*self.operands, self.result} & {*_HALVES}
+
+    @property
+    def width(self) -> str:
+        """How many elements are computed at a time, as Mojo text."""
+        vectors = 1 if self.name in CHEAP else 2
+        halves = any(dtype in _HALVES for dtype in (*self.operands, self.result))
+        kind = "DType.float32" if self.widest.itemsize < 4 and halves else stored_name(self.widest)
+        return f"{vectors} * simd_width_of[{kind}]()"
 
     def loads(self, indent: str, places: Sequence[str] = "iii") -> list[str]:
         return [f"{indent}var x{k} = " + (
@@ -228,17 +251,12 @@ def _loop(operator: Operator) -> str:
     to build is for these.
     """
     function, operands, result = operator.function, operator.operands, operator.result
-    widest, vectors = operator.widest, 1 if operator.name in CHEAP else 2
     names, target = "abc"[:len(operands)], f"typed[{stored_name(result)}](result)"
-    kind = "DType.float32" if widest.itemsize < 4 and any(
-        x in (dtypes.float16, dtypes.bfloat16) for x in (*operands, result)) \
-        else stored_name(widest)
-    width = f"{vectors} * simd_width_of[{kind}]()"
-    body = [*operator.loads(" " * 8), operator.store(" " * 8)]
+    width = operator.width
     sizes = [f"size_of[{stored_name(dtype)}]()" for dtype in operands] + ["0"] * (3 - len(operands))
-    head = f"def {function}_block(result: Bytes, a: Bytes, b: Bytes, c: Bytes, n: Int):"
     if operator.is_single:
-        one = ["        comptime w = 1", "        var i = 0", *body]
+        one = ["        comptime w = 1", "        var i = 0", *operator.loads(" " * 8),
+               operator.store(" " * 8)]
     else:
         # A vector of it, whole, so that the processor need not wait to read what it has written.
         one = ["        var own = Array[UInt64, 4 * 64](uninitialized=True)",
@@ -249,12 +267,7 @@ def _loop(operator: Operator) -> str:
                f"        run_vector({function}_block, x, {width})",
                f"        {target}.unsafe_store(0, typed[{stored_name(result)}]"
                "(x.unsafe_offset(1536)).unsafe_load[width=1](0))"]
-    return "\n".join([
-        "", "", "@no_inline", head,
-        f"    comptime w = {width}",
-        "    for vector in range(n // w):",
-        "        var i = vector * w",
-        *body,
+    return _block(operator) + "\n".join([
         "", "", f'@export("{function}")',
         f'def {function}(result: Bytes, a: Bytes, b: Bytes, c: Bytes, n: Int) abi("C"):',
         "    if n == -1:",
@@ -262,6 +275,36 @@ def _loop(operator: Operator) -> str:
         "        return",
         f"    run_blocks({function}_block, {width}, result, a, b, c, n,",
         f"               size_of[{stored_name(result)}](), {', '.join(sizes)})", ""])
+
+
+def _block(operator: Operator) -> str:
+    return "\n".join([
+        "", "", "@no_inline", f"def {operator.function}_block(result: Bytes, a: Bytes, b: Bytes, "
+        "c: Bytes, n: Int):",
+        f"    comptime w = {operator.width}",
+        "    for vector in range(n // w):",
+        "        var i = vector * w",
+        *operator.loads(" " * 8), operator.store(" " * 8), ""])
+
+
+def _single_of(operator: Operator) -> Operator | None:
+    """The operation of float32 that gives what one of 16 bits does, but for the rounding; None if
+    it is not one, or is so cheap that to convert would take longest."""
+    kinds = {*operator.operands, operator.result}
+    if not any(kinds == {kind} and operator.name not in _SINGLE | own
+               for kind, own in _OWN.items()):
+        return None
+    return _operator(operator.name, [np.dtype(np.float32)] * len(operator.operands),
+                     np.dtype(np.float32))
+
+
+def _loop_of_halves(operator: Operator, single: Operator) -> str:
+    return "\n".join([
+        "", "", f'@export("{operator.function}")',
+        f"def {operator.function}(result: Bytes, a: Bytes, b: Bytes, c: Bytes, n: Int) "
+        'abi("C"):',
+        f"    run_halves[{kind_name(operator.result)}]({single.function}_block, {single.width},",
+        f"               {len(operator.operands)}, result, a, b, n)", ""])
 
 
 def _reductions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
@@ -275,10 +318,13 @@ def _reductions(dtype: np.dtype) -> Iterator[tuple[str, str]]:
             function = reduction(name, dtype, columns)
             loop = "gather_columns" if columns else "gather_lines"
             kind = kind_name(accumulated(name, dtype))
+            call = f"{loop}[{reducer}, {kind_name(dtype)}, {kind}]"
+            if name in ("max", "min") and not columns:
+                call = (f"gather_extremes[{name == 'max'}, {kind_name(dtype)}, "
+                        f"{kind_name(signed(dtype))}]")
             yield function, (
                 f'\n\n@export("{function}")\ndef {function}(result: Bytes, x: Bytes, lines: Int, '
-                f'width: Int, fresh: Int) abi("C"):\n    {loop}[{reducer}, {kind_name(dtype)}, '
-                f"{kind}](result, x, lines, width, fresh)\n")
+                f'width: Int, fresh: Int) abi("C"):\n    {call}(result, x, lines, width, fresh)\n')
     if dtype == np.float64:
         for columns in (False, True):
             function = reduction(COMPENSATED, dtype, columns)

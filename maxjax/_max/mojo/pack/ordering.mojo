@@ -28,6 +28,7 @@ from kernels.reduction import (
     held,
     position_of_extreme,
     task_count,
+    turn_for,
 )
 
 comptime I32 = DType.int32
@@ -147,7 +148,7 @@ def argsort_few[dtype: DType](slots: Slots, args: Args):
 
 
 @fieldwise_init
-struct ShortRows[largest: Bool, dtype: DType](Tasks):
+struct ShortRows[dtype: DType](Tasks):
     """The positions of the extremes of short rows."""
 
     comptime bits = unsigned_of[Self.dtype]()
@@ -156,6 +157,7 @@ struct ShortRows[largest: Bool, dtype: DType](Tasks):
     var tasks: Int
     var rows: Int
     var count: Int
+    var turn: Scalar[accumulated[Self.dtype]()]
 
     def run(self, task: Int):
         comptime width = simd_width_of[accumulated[Self.dtype]()]()
@@ -169,7 +171,9 @@ struct ShortRows[largest: Bool, dtype: DType](Tasks):
             var line = self.x.as_unsafe_any_origin().unsafe_offset(row * count)
             var target = self.result.as_unsafe_any_origin().unsafe_offset(row)
             if row + strip > end:
-                target.unsafe_store(0, first_extreme_of_line[Self.largest, Self.dtype](line, count))
+                target.unsafe_store(
+                    0, first_extreme_of_line[Self.dtype](line, count, self.turn)
+                )
                 row += 1
                 continue
             # Of the bits, which are the same for several dtypes.
@@ -181,35 +185,45 @@ struct ShortRows[largest: Bool, dtype: DType](Tasks):
             comptime for part in range(strip // width):
                 target.unsafe_store(
                     part * width,
-                    first_extreme[Self.largest, Self.dtype, width](
-                        columns.unsafe_offset(part * width), count, strip
+                    first_extreme[Self.dtype, width](
+                        columns.unsafe_offset(part * width), count, strip, self.turn
                     ),
                 )
             row += strip
         _ = memory^
 
 
-def position[largest: Bool, dtype: DType](slots: Slots, args: Args):
+@always_inline
+def position[largest: Bool, dtype: DType, signed: DType](slots: Slots, args: Args):
+    position_turned[signed](slots, args, turn_for[largest, dtype, signed]())
+
+
+@no_inline
+def position_turned[
+    dtype: DType
+](slots: Slots, args: Args, turn: Scalar[accumulated[dtype]()]):
     var rows = integer(args, 4)
     var count = integer(args, 5)
     if integer(args, 6) == 1 and count <= SHORT:
         var tasks = task_count(rows, rows * count, integer(args, 7))
         spread(
-            ShortRows[largest, dtype](
+            ShortRows[dtype](
                 held(operand[dtype](slots, args, 0)),
                 held(operand[I32](slots, args, 1)),
                 tasks,
                 rows,
                 count,
+                turn,
             ),
             tasks,
         )
         return
-    position_of_extreme[largest, dtype](
+    position_of_extreme[dtype](
         operand[dtype](slots, args, 0),
         operand[I32](slots, args, 1),
         integer(args, 4),
         integer(args, 5),
         integer(args, 6),
         integer(args, 7),
+        turn,
     )

@@ -8,7 +8,7 @@ Wrapping sums are the same bits with and without a sign: one function serves bot
 extremes of integers with and without a sign as well, which are turned into each other.
 """
 from kernels.calling import Args, Slots, integer, operand
-from kernels.reduction import Maximizing, Minimizing, Reducer, Summing
+from kernels.reduction import Maximizing, Minimizing, Reducer, Summing, turn_for
 from kernels.windows import Geometry, Sizes, reduce_windows, scatter_windows, unfold_windows
 
 
@@ -35,13 +35,6 @@ def unfold[dtype: DType](slots: Slots, args: Args):
     )
 
 
-@always_inline
-def turn[largest: Bool, dtype: DType, signed: DType]() -> Scalar[signed]:
-    """What makes extremes of integers the largest with a sign (see `turned`)."""
-    comptime sign = Scalar[signed].MIN if dtype != signed else Scalar[signed](0)
-    return sign if largest else ~sign
-
-
 @no_inline
 def window[
     Op: Reducer, holes_are_zero: Bool, dtype: DType
@@ -60,7 +53,9 @@ def window[
 @always_inline
 def window_extreme[largest: Bool, dtype: DType, signed: DType](slots: Slots, args: Args):
     comptime if not dtype.is_floating_point():
-        window[Maximizing, False, signed](slots, args, turn[largest, dtype, signed]())
+        window[Maximizing, False, signed](
+            slots, args, turn_for[largest, dtype, signed]().cast[signed]()
+        )
     elif largest:
         window[Maximizing, False, dtype](slots, args)
     else:
@@ -71,7 +66,7 @@ def window_extreme[largest: Bool, dtype: DType, signed: DType](slots: Slots, arg
 def select_scatter[largest: Bool, dtype: DType, signed: DType](slots: Slots, args: Args):
     comptime if not dtype.is_floating_point():
         select_scatter_turned[Maximizing, True, signed](
-            slots, args, turn[largest, dtype, signed]()
+            slots, args, turn_for[largest, dtype, signed]().cast[signed]()
         )
     elif largest:
         select_scatter_turned[Maximizing, True, dtype](slots, args, 0)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
@@ -14,7 +15,13 @@ from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
-from maxjax._primitives.gather_plan import FillValue, GatherDimensionNumbers, GatherScatterMode
+from maxjax._primitives.gather_plan import (
+    FillValue,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    default_fill,
+    fills_outside,
+)
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape
@@ -35,6 +42,7 @@ from maxjax.numpy._promotion import (
     concrete,
     promote_dtypes,
 )
+from maxjax.numpy._where import where
 from maxjax.numpy._whole import WORDS, whole
 
 __all__ = ["choose", "index_exp", "ix_", "s_", "take", "take_along_axis"]
@@ -110,20 +118,39 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     parsed = _mode(mode)
     options: dict[str, Any] = {"axis": axis, "mode": parsed, "unique": bool(unique_indices),
                "ordered": bool(indices_are_sorted)}
-    if fill_value is None:
-        return _take(a, indices, **options)
-    return _take_filled(a, indices, fill_value=fill_value, **options)
+    fill = fill_parameter(fill_value, a.dtype) if fills_outside(parsed) else None
+    return _take(a, indices, fill=fill, **options)
 
 
 def _take_filled(a: Array, indices: Array, *, axis: int, mode: GatherScatterMode, unique: bool,
-                 ordered: bool, fill_value: Any) -> Array:
-    return take_index(a, (slice(None),) * axis + (indices,), mode, fill_value, unique, ordered,
-                      mode is not GatherScatterMode.CLIP)
+                 ordered: bool, fill: FillValue | None) -> Array:
+    wraps, size = mode is not GatherScatterMode.CLIP, a.shape[axis]
+    if mode is GatherScatterMode.FILL_OR_DROP and isinstance(size, int) and (
+            dtypes.is_signed(indices.dtype)):
+        indices, wraps = where(indices < 0, indices + size, indices), False
+    if fill is None:
+        fill = _default(a.dtype, mode)
+    return take_index(a, (slice(None),) * axis + (indices,), mode,
+                      None if fill is None else fill.value, unique, ordered, wraps)
+
+
+def _default(dtype: Any, mode: GatherScatterMode) -> FillValue | None:
+    """What a gather is told of the value out of bounds where none is given."""
+    if mode is not GatherScatterMode.FILL_OR_DROP or dtypes.is_opaque(dtype):
+        return None
+    return FillValue.of(default_fill(dtype))
 
 
 @whole("take", rules.take, accepts=WORDS)
-def _take(a: Array, indices: Array, **options: Any) -> Array:
-    return _take_filled(a, indices, fill_value=None, **options)
+def _take_default(a: Array, indices: Array, **options: Any) -> Array:
+    return _take_filled(a, indices, fill=None, **options)
+
+
+@named("_take", "axis", "mode", "unique", "ordered", "fill")
+def _take(a: Array, indices: Array, *, fill: FillValue | None, **options: Any) -> Array:
+    if fill is None:
+        return _take_default(a, indices, **options)
+    return _take_filled(a, indices, fill=fill, **options)
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
@@ -161,6 +188,15 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
     if not dtypes.is_integer(indices.dtype):
         raise TypeError("take_along_axis indices must be of integer type, got "
                         f"{indices.dtype}")
+    parsed = _mode(mode)
+    return _take_along_axis(
+        arr, indices, axis=axis, mode=parsed, wrap=bool(wrap_negative_indices),
+        fill=fill_parameter(fill_value, arr.dtype) if fills_outside(parsed) else None)
+
+
+@named("take_along_axis", "axis", "mode", "fill", "wrap")
+def _take_along_axis(arr: Array, indices: Array, *, axis: int | None, mode: GatherScatterMode,
+                     fill: FillValue | None, wrap: bool) -> Array:
     if axis is None:
         if indices.ndim != 1:
             raise ValueError("take_along_axis indices must be 1D if axis=None, got shape "
@@ -173,13 +209,11 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
             f"{indices.ndim} vs. {rank}")
     axis = canonical_axis(axis, rank)
     indices = as_signed(indices)
-    if wrap_negative_indices:
+    if wrap:
         indices = from_end(indices, arr.shape[axis])
-    parsed = _mode(mode)
-    fill = None
-    if parsed in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT):
-        fill = fill_parameter(fill_value, arr.dtype)
-    return _gather_along(arr, indices, axis, parsed, fill)
+    if fills_outside(mode):
+        fill = fill or _default(arr.dtype, mode)
+    return _gather_along(arr, indices, axis, mode, fill)
 
 
 def _gather_along(arr: Array, indices: Array, axis: int, mode: GatherScatterMode,

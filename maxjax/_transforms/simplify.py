@@ -246,8 +246,12 @@ def _identity(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) ->
 
 
 def _choice(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
-    """A choice between one value and itself is that value."""
-    first = eqn.invars[1]
+    """A choice between one value and itself is that value, and so is one that is known."""
+    which, first = eqn.invars[:2]
+    if isinstance(which, Literal):
+        chosen = eqn.invars[1 + int(which.val)]
+        if chosen.aval is eqn.outvars[0].aval:
+            return chosen
     if isinstance(first, Var) and first.aval is eqn.outvars[0].aval and all(
             case is first for case in eqn.invars[2:]):
         return first

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.trace import Array
 from maxjax._primitives import fft as primitives
 from maxjax._primitives.convert import convert_element_type
@@ -48,8 +49,13 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     if not isinstance(fft_lengths, tuple):
         raise ValueError("Non-hashable static arguments are not supported: lax.fft takes the "
                          f"lengths as a tuple, got {fft_lengths!r}")
-    lengths = tuple(map(operator.index, fft_lengths))
-    operand = as_operand(x, "fft")
+    return _fft(as_operand(x, "fft"), fft_type=fft_type,
+                fft_lengths=tuple(map(operator.index, fft_lengths)))
+
+
+@named("fft", "fft_type", "fft_lengths")
+def _fft(operand: Array, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Array:
+    lengths = fft_lengths
     if fft_type == FftType.RFFT:
         if dtypes.is_complex(operand.dtype):
             raise ValueError("only real valued inputs supported for rfft")

@@ -146,11 +146,11 @@ def _named(name: str) -> Callable[[Any], Any]:
 @custom_jvp
 @_named("logaddexp")
 def _log_add_exp(x: Any, y: Any) -> Array:
-    difference = lax.sub(x, y)
-    correction = lax.log1p(lax.exp(lax.neg(lax.abs(difference))))
+    largest, difference = lax.max(x, y), lax.sub(x, y)
     # Where infinities cancel the result is NaN, but the sum is right.
-    return lax.select(lax.ne(difference, difference), lax.add(x, y),
-                      lax.add(lax.max(x, y), correction))
+    cancels, total = lax.ne(difference, difference), lax.add(x, y)
+    correction = lax.log1p(lax.exp(lax.neg(lax.abs(difference))))
+    return lax.select(cancels, total, lax.add(largest, correction))
 
 
 @_log_add_exp.defjvp

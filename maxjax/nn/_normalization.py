@@ -183,7 +183,7 @@ def logsumexp(a: ArrayLike, axis: int | Sequence[int] | None = None, b: ArrayLik
     largest = jnp.max(array.real if dtypes.is_complex(array.dtype) else array, axes,
                       keepdims=keepdims, where=where, initial=-jnp.inf)
     largest = stop_gradient_p.bind(
-        jnp.where(jnp.isfinite(largest), largest, jnp.zeros((), largest.dtype)))
+        lax.select(jnp.isfinite(largest), largest, lax.full_like(largest, 0)))
     shift = largest if keepdims else jnp.expand_dims(largest, axes)
     # Without promotion: the derivative of a weakly typed array has no weak type, as in JAX.
     powers = jnp.exp(lax.sub(array, shift.astype(array.dtype)))
@@ -218,9 +218,13 @@ def logmeanexp(x: ArrayLike, axis: int | Sequence[int] | None = None,
     return total - jnp.log(count.astype(total.dtype))
 
 
+# The default of standardize; a number that is given is another object, even of this value.
+_EPSILON = 1e-5
+
+
 @_jit("standardize", "axis", "algorithm")
-def _standardize(x: Any, axis: Any, mean: Any, variance: Any, epsilon: Any, where: Any,
-                 algorithm: str) -> Any:
+def _standardize(x: Any, axis: Any, mean: Any, variance: Any, where: Any, algorithm: str,
+                 epsilon: Any = _EPSILON) -> Any:
     x = promote_inexact("standardize", x)[0]
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
@@ -235,7 +239,7 @@ def _standardize(x: Any, axis: Any, mean: Any, variance: Any, epsilon: Any, wher
 
 
 def standardize(x: ArrayLike, axis: Any = -1, mean: Any = None, variance: Any = None,
-                epsilon: Any = 1e-5, where: ArrayLike | None = None, *,
+                epsilon: Any = _EPSILON, where: ArrayLike | None = None, *,
                 algorithm: str = "fast") -> Array:
     """``(x - mean) / sqrt(variance + epsilon)`` along axes.
 
@@ -265,8 +269,10 @@ def standardize(x: ArrayLike, axis: Any = -1, mean: Any = None, variance: Any = 
     check_arraylike("standardize", x)
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"Unknown algorithm '{algorithm}'. Expected 'fast' or 'stable'.")
-    return _standardize(x, tuple(axis) if isinstance(axis, list) else axis, mean, variance,
-                        epsilon, where, algorithm)
+    # A default epsilon is no operand of the call in a jaxpr.
+    given = {} if epsilon is _EPSILON else {"epsilon": epsilon}
+    return _standardize(x, tuple(axis) if isinstance(axis, list) else axis, mean, variance, where,
+                        algorithm, **given)
 
 
 @_jit("_one_hot", "num_classes", "dtype", "axis")
@@ -275,8 +281,8 @@ def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
     position = axis if axis >= 0 else axis + x.ndim + 1
     shape = [1] * (x.ndim + 1)
     shape[position] = num_classes
-    classes = lax.broadcasted_iota(x.dtype, shape, position)
-    return (jnp.expand_dims(x, position) == classes).astype(dtype)
+    wide = jnp.expand_dims(x, position)
+    return (wide == lax.broadcasted_iota(x.dtype, shape, position)).astype(dtype)
 
 
 def _check_one_hot(x: Array, axis: int, out_sharding: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.constraints import with_out_sharding
+from maxjax._higher_order.named_calls import named
 from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
@@ -421,14 +422,18 @@ def kron(a: Any, b: Any) -> Array:
     Array([ 1,  2,  3, 10, 20, 30], dtype=int32)
     """
     check_arraylike("kron", a, b)
+    return _kron(a, b)
+
+
+@named("kron")
+def _kron(a: Any, b: Any) -> Array:
     a, b = (as_array(x) for x in promote_dtypes("kron", a, b))
     if a.dtype == dtypes.bool_:
         raise TypeError("kron does not accept dtype bool.")
     rank = max(a.ndim, b.ndim)
-    a, b = (shapes.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
-    wide_a = tuple(n for size in a.shape for n in (size, 1))
-    wide_b = tuple(n for size in b.shape for n in (1, size))
-    product = shapes.reshape(a, wide_a) * shapes.reshape(b, wide_b)
+    a, b = (shapes.expand_dims(x, tuple(range(rank - x.ndim))) for x in (a, b))
+    product = shapes.expand_dims(a, tuple(range(1, 2 * rank, 2))) * shapes.expand_dims(
+        b, tuple(range(0, 2 * rank, 2)))
     return shapes.reshape(
         product, tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
 
@@ -459,6 +464,11 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     check_arraylike("cross", a, b)
     if axis is not None:
         axisa = axisb = axisc = axis
+    return _cross(a, b, axisa=axisa, axisb=axisb, axisc=axisc)
+
+
+@named("cross", "axisa", "axisb", "axisc")
+def _cross(a: Any, b: Any, *, axisa: int, axisb: int, axisc: int) -> Array:
     a, b = (as_array(x) for x in promote_dtypes("cross", a, b))
     a, b = shapes.moveaxis(a, axisa, -1), shapes.moveaxis(b, axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
@@ -466,4 +476,5 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     (a0, a1, a2), (b0, b1, b2) = (
         [x[..., i] for i in range(3)] for x in (weak_scalar(a), weak_scalar(b)))
     parts = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0]
-    return shapes.moveaxis(joining.stack(parts, -1), -1, axisc)
+    product = joining.concatenate([shapes.expand_dims(part, -1) for part in parts], -1)
+    return shapes.moveaxis(product, -1, axisc)

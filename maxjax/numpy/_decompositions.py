@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, overload
 
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.linalg_factors import geqrf_p
@@ -134,6 +135,11 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
         return QRResult(shapes.matrix_transpose(packed), taus)
     if mode not in ("reduced", "r", "full", "complete"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    return _qr(a, mode=mode)
+
+
+@named("qr", "mode")
+def _qr(a: Array, *, mode: str) -> Any:
     q, r = lax_linalg.qr(a, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
@@ -199,7 +205,12 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     a = square_matrices("eigh", a, "linalg.eigh", ".")
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
-    vectors, values = lax_linalg.eigh(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    return _eigh(a, lower=UPLO != "U", symmetrize_input=bool(symmetrize_input))
+
+
+@named("eigh", "lower", "symmetrize_input")
+def _eigh(a: Array, *, lower: bool, symmetrize_input: bool) -> EighResult:
+    vectors, values = lax_linalg.eigh(a, lower=lower, symmetrize_input=symmetrize_input)
     return EighResult(values, vectors)
 
 
@@ -268,6 +279,13 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermi
     (Array([2., 1.], dtype=float32), (3, 3))
     """
     a = inexact("svd", a)
+    return _svd(a, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv),
+                hermitian=bool(hermitian), subset_by_index=subset_by_index)
+
+
+@named("svd", "full_matrices", "compute_uv", "hermitian", "subset_by_index")
+def _svd(a: Array, *, full_matrices: bool, compute_uv: bool, hermitian: bool,
+         subset_by_index: tuple[int, int] | None) -> Any:
     if not hermitian:
         result = lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv,
                                 subset_by_index=subset_by_index)

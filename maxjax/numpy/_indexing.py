@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
@@ -14,7 +15,13 @@ from maxjax._primitives.arithmetic import maximum, minimum
 from maxjax._primitives.broadcasting import expand_axis
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
-from maxjax._primitives.gather_plan import FillValue, GatherDimensionNumbers, GatherScatterMode
+from maxjax._primitives.gather_plan import (
+    FillValue,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    default_fill,
+    fills_outside,
+)
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape
@@ -110,19 +117,18 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
     parsed = _mode(mode)
     options: dict[str, Any] = {"axis": axis, "mode": parsed, "unique": bool(unique_indices),
                "ordered": bool(indices_are_sorted)}
+    fill = fill_parameter(fill_value, a.dtype) if fills_outside(parsed) else None
     if not wrap and type(size) is int and size > dtypes.iinfo(indices.dtype).max:
         if parsed is not GatherScatterMode.CLIP:
-            indices = _counted_in_own_dtype(indices, size)
-        return _take_filled(a, convert_element_type(indices, dtypes.int32), fill_value=fill_value,
-                            from_the_end=False, **options)
-    if fill_value is None:
-        return _take(a, indices, **options)
-    return _take_filled(a, indices, fill_value=fill_value, **options)
+            indices = _counted_from_the_end(indices, size)
+        return _take_filled(a, convert_element_type(indices, dtypes.int32), fill=fill,
+                            counted=True, **options)
+    return _take(a, indices, fill=fill, **options)
 
 
-def _counted_in_own_dtype(indices: Array, size: int) -> Array:
-    """Negative indices counted from an end that their dtype cannot tell, as JAX's ``take`` does:
-    the sum with the size wraps around, and of 300 elements int8's -1 is the 43rd."""
+def _counted_from_the_end(indices: Array, size: int) -> Array:
+    """Negative indices counted from the end, as JAX's ``take`` does. In a dtype that cannot tell
+    the size the sum wraps around: of 300 elements int8's -1 is the 43rd."""
     if dtypes.is_unsigned(indices.dtype):
         return indices
     wrapped = np.asarray(size).astype(indices.dtype)
@@ -130,14 +136,33 @@ def _counted_in_own_dtype(indices: Array, size: int) -> Array:
 
 
 def _take_filled(a: Array, indices: Array, *, axis: int, mode: GatherScatterMode, unique: bool,
-                 ordered: bool, fill_value: Any, from_the_end: bool = True) -> Array:
-    return take_index(a, (slice(None),) * axis + (indices,), mode, fill_value, unique, ordered,
-                      from_the_end and mode is not GatherScatterMode.CLIP)
+                 ordered: bool, fill: FillValue | None, counted: bool = False) -> Array:
+    wraps, size = not counted and mode is not GatherScatterMode.CLIP, a.shape[axis]
+    if wraps and mode is GatherScatterMode.FILL_OR_DROP and isinstance(size, int):
+        indices, wraps = _counted_from_the_end(indices, size), False
+    if fill is None:
+        fill = _default(a.dtype, mode)
+    return take_index(a, (slice(None),) * axis + (indices,), mode,
+                      None if fill is None else fill.value, unique, ordered, wraps)
+
+
+def _default(dtype: Any, mode: GatherScatterMode) -> FillValue | None:
+    """What a gather is told of the value out of bounds where none is given."""
+    if mode is not GatherScatterMode.FILL_OR_DROP or dtypes.is_opaque(dtype):
+        return None
+    return FillValue.of(default_fill(dtype))
 
 
 @whole("take", rules.take, accepts=WORDS)
-def _take(a: Array, indices: Array, **options: Any) -> Array:
-    return _take_filled(a, indices, fill_value=None, **options)
+def _take_default(a: Array, indices: Array, **options: Any) -> Array:
+    return _take_filled(a, indices, fill=None, **options)
+
+
+@named("_take", "axis", "mode", "unique", "ordered", "fill")
+def _take(a: Array, indices: Array, *, fill: FillValue | None, **options: Any) -> Array:
+    if fill is None:
+        return _take_default(a, indices, **options)
+    return _take_filled(a, indices, fill=fill, **options)
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
@@ -175,6 +200,15 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
     if not dtypes.is_integer(indices.dtype):
         raise TypeError("take_along_axis indices must be of integer type, got "
                         f"{indices.dtype}")
+    parsed = _mode(mode)
+    return _take_along_axis(
+        arr, indices, axis=axis, mode=parsed, wrap=bool(wrap_negative_indices),
+        fill=fill_parameter(fill_value, arr.dtype) if fills_outside(parsed) else None)
+
+
+@named("take_along_axis", "axis", "mode", "fill", "wrap")
+def _take_along_axis(arr: Array, indices: Array, *, axis: int | None, mode: GatherScatterMode,
+                     fill: FillValue | None, wrap: bool) -> Array:
     if axis is None:
         if indices.ndim != 1:
             raise ValueError("take_along_axis indices must be 1D if axis=None, got shape "
@@ -187,13 +221,11 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
             f"{indices.ndim} vs. {rank}")
     axis = canonical_axis(axis, rank)
     indices = as_signed(indices)
-    if wrap_negative_indices:
+    if wrap:
         indices = from_end(indices, arr.shape[axis])
-    parsed = _mode(mode)
-    fill = None
-    if parsed in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT):
-        fill = fill_parameter(fill_value, arr.dtype)
-    return _gather_along(arr, indices, axis, parsed, fill)
+    if fills_outside(mode):
+        fill = fill or _default(arr.dtype, mode)
+    return _gather_along(arr, indices, axis, mode, fill)
 
 
 def _gather_along(arr: Array, indices: Array, axis: int, mode: GatherScatterMode,

@@ -26,7 +26,7 @@ from maxjax.numpy._promotion import (
     concrete,
     promote_dtypes,
 )
-from maxjax.numpy._shape import axis_as_index, moveaxis, ravel, reshape
+from maxjax.numpy._shape import at_least_1d, at_least_2d, axis_as_index, moveaxis, ravel, reshape
 
 __all__ = [
     "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "column_stack",
@@ -248,7 +248,7 @@ def atleast_1d(*arys: Any) -> Any:
     >>> jnp.atleast_1d(5)
     Array([5], dtype=int32, weak_type=True)
     """
-    return _at_least("atleast_1d", arys, lambda x: apart(x) if x.ndim else layout.reshape(x, (1,)))
+    return _at_least("atleast_1d", arys, at_least_1d)
 
 
 @overload
@@ -277,8 +277,7 @@ def atleast_2d(*arys: Any) -> Any:
     >>> jnp.atleast_2d(jnp.arange(3))
     Array([[0, 1, 2]], dtype=int32)
     """
-    return _at_least("atleast_2d", arys, lambda x: apart(x) if x.ndim >= 2 else layout.reshape(
-        x, (1,) * (2 - x.ndim) + x.shape))
+    return _at_least("atleast_2d", arys, at_least_2d)
 
 
 @overload

@@ -11,6 +11,7 @@ import numpy as np
 
 from maxjax._base import dtypes, pytree
 from maxjax._base.errors import ShardingTypeError
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
@@ -46,7 +47,11 @@ __all__ = [
 ]
 
 
-def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08,
+# The defaults, told apart from numbers that are given by what they are, not by their values.
+_RTOL, _ATOL = 1e-05, 1e-08
+
+
+def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = _RTOL, atol: Any = _ATOL,
             equal_nan: bool = False) -> Array:
     """Whether |a - b| <= atol + rtol * |b|.
 
@@ -68,24 +73,36 @@ def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08,
     Array([ True, False], dtype=bool)
     """
     a, b = promote_args("isclose", a, b)
+    return _isclose(a, b, *_tolerances(rtol, atol), equal_nan=bool(equal_nan))
+
+
+def _tolerances(rtol: Any, atol: Any) -> tuple[Any, ...]:
+    """Those that are given: others are no operands of the call in a jaxpr."""
+    if atol is not _ATOL:
+        return rtol, atol
+    return () if rtol is _RTOL else (rtol,)
+
+
+@named("isclose", "equal_nan")
+def _isclose(a: Any, b: Any, rtol: Any = _RTOL, atol: Any = _ATOL, *, equal_nan: bool) -> Array:
     if dtypes.is_opaque(type_of(a)[0]):
         return ufuncs.equal(a, b)
     # Integers as floats: their differences would wrap, and the least of them has no absolute value.
     a, b = (as_array(x) for x in promote_inexact("isclose", a, b))
     real = dtypes.real_dtype(a.dtype)
-    result = _isclose(a, b, cast(rtol, real), cast(atol, real))
-    if equal_nan:
-        result = result | (isnan(a) & isnan(b))
-    return result
+    return _close(a, b, cast(rtol, real), cast(atol, real), equal_nan=equal_nan)
 
 
 @whole("isclose", rules.isclose)
-def _isclose(a: Array, b: Array, rtol: Any, atol: Any) -> Array:
-    close = ufuncs.abs(a - b) <= atol + rtol * ufuncs.abs(b)
-    return (isfinite(b) & close) | (a == b)
+def _close(a: Array, b: Array, rtol: Any, atol: Any, *, equal_nan: bool) -> Array:
+    both_nan = isnan(a) & isnan(b)
+    is_finite = isfinite(b)
+    in_range = ufuncs.abs(a - b) <= atol + rtol * ufuncs.abs(b)
+    result = (a == b) | (is_finite & in_range)
+    return result | both_nan if equal_nan else result
 
 
-def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08,
+def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = _RTOL, atol: Any = _ATOL,
              equal_nan: bool = False) -> Array:
     """Whether all elements are close: see ``isclose``.
 
@@ -107,7 +124,13 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = 1e-05, atol: Any = 1e-08,
     Array(True, dtype=bool)
     """
     check_arraylike("allclose", a, b)
-    return reductions.all(isclose(a, b, rtol, atol, equal_nan))
+    return _allclose(a, b, *_tolerances(rtol, atol), equal_nan=bool(equal_nan))
+
+
+@named("allclose", "equal_nan")
+def _allclose(a: Any, b: Any, rtol: Any = _RTOL, atol: Any = _ATOL, *, equal_nan: bool) -> Array:
+    a, b = promote_args("isclose", a, b)
+    return reductions.all(_isclose(a, b, rtol, atol, equal_nan=equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:

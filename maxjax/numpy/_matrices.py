@@ -12,10 +12,12 @@ from maxjax._base import dtypes
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.constraints import resharded
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import creation, layout, slicing
+from maxjax._primitives.comparison import select_n_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import iota_p
 from maxjax._primitives.rules import nonnegative
@@ -190,9 +192,9 @@ def _lower(rows: int, columns: int, k: Any) -> Array:
     if not isinstance(k, Array):    # all diagonals beyond the corners are equivalent
         python_value(operator.index(k), np.dtype(np.int32))
         k = min(max(operator.index(k), -rows), columns)
-    row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0)
-    column = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
-    return (row + cast(k, dtypes.int32)) >= column
+    row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0) + cast(
+        k, dtypes.int32)
+    return row >= iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
@@ -226,7 +228,17 @@ def _triangle(name: str, m: Any, k: int, *, upper: bool) -> Array:
     x = as_array(m, name)
     if x.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
-    return _kept_triangle(x, k=static(k, "k"), upper=upper)
+    return (_triu if upper else _tril)(x, k=static(k, "k"))
+
+
+@named("tril", "k")
+def _tril(x: Array, *, k: int) -> Array:
+    return _kept_triangle(x, k=k, upper=False)
+
+
+@named("triu", "k")
+def _triu(x: Array, *, k: int) -> Array:
+    return _kept_triangle(x, k=k, upper=True)
 
 
 @whole("triangle", rules.triangle, WORDS)
@@ -234,7 +246,10 @@ def _kept_triangle(x: Array, *, k: int, upper: bool) -> Array:
     rows, columns = x.shape[-2:]
     mask = shapes.broadcast_to(_lower(rows, columns, k - upper), x.shape)
     zero = cast(0, x.dtype, x.weak_type)
-    return where(mask, zero, x) if upper else where(mask, x, zero)
+    if explicit_mesh(x) is not None:
+        return where(mask, zero, x) if upper else where(mask, x, zero)
+    zero = shapes.broadcast_to(zero, x.shape)
+    return select_n_p.bind(mask, x, zero) if upper else select_n_p.bind(mask, zero, x)
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:

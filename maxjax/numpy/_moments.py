@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.dimensions import broadcast_shapes, is_dimension, least
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
@@ -241,18 +242,40 @@ def var(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike 
     (Array(1., dtype=float32), Array(2., dtype=float32))
     """
     check_out("var", out)
-    result = variance_of("var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+    correction = _correction(ddof, correction)
+    if where is not None or mean is not None:
+        return _variance(a, correction, axis, dtype, keepdims, where, mean)
+    return _var(as_array(a, "var"), correction, axis=hashable(axis), dtype=dtype,
+                keepdims=bool(keepdims))
+
+
+@named("_var", "axis", "dtype", "keepdims")
+def _var(x: Array, correction: Any, *, axis: Any, dtype: Any, keepdims: bool) -> Array:
+    return _variance(x, correction, axis, dtype, keepdims)
+
+
+def _variance(a: Any, correction: Any, axis: Any, dtype: Any, keepdims: bool, where: Any = None,
+              mean: Any = None) -> Array:
+    result = variance_of("var", a, axis, dtype, correction, keepdims, where, mean)
     # An undefined variance is NaN, so the result is a float in any case.
     return result if dtypes.is_inexact(result.dtype) else _where(True, result, np.nan)
 
 
+def _correction(ddof: Any, correction: Any) -> Any:
+    if correction is None:
+        return ddof
+    if ddof:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
+def hashable(axis: Any) -> Any:
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
 def variance_of(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool, mask: Any,
-                center: Any, correction: Any, skips_nan: bool = False) -> Array:
+                center: Any, skips_nan: bool = False) -> Array:
     x = as_array(a, name)
-    if correction is not None:
-        if ddof:
-            raise ValueError("ddof and correction can't be provided simultaneously.")
-        ddof = correction
     compute, result = _mean_types(x, dtype, name)
     if dtype is None:
         result = dtypes.real_dtype(result)
@@ -344,4 +367,14 @@ def std(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike 
     check_out("std", out)
     if dtype is not None and not dtypes.is_inexact(dtypes.argument(dtype, "std")):
         raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
-    return ufuncs.sqrt(variance_of("std", a, axis, dtype, ddof, keepdims, where, mean, correction))
+    correction = _correction(ddof, correction)
+    if where is not None or mean is not None:
+        return ufuncs.sqrt(
+            variance_of("std", a, axis, dtype, correction, keepdims, where, mean))
+    return _std(as_array(a, "std"), correction, axis=hashable(axis), dtype=dtype,
+                keepdims=bool(keepdims))
+
+
+@named("_std", "axis", "dtype", "keepdims")
+def _std(x: Array, correction: Any, *, axis: Any, dtype: Any, keepdims: bool) -> Array:
+    return ufuncs.sqrt(_var(x, correction, axis=axis, dtype=dtype, keepdims=keepdims))

@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._arg_reductions import argmax, argmin
-from maxjax.numpy._moments import mean, variance_of
+from maxjax.numpy._moments import hashable, mean, variance_of
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_shapes_of,
     broadcast_to,
     canonical_axes,
     check_out,
+    constant,
     promote_shapes,
 )
 from maxjax.numpy._reductions import all, boolean_mask, max, min, prod, sum
@@ -144,7 +146,7 @@ def nanmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
 
 def without_nan(name: str, a: Any, value: float) -> Array:
     x = as_array(a, name)
-    return _where(isnan(x), value, x) if dtypes.is_inexact(x.dtype) else x
+    return _where(isnan(x), constant(value, x.dtype), x) if dtypes.is_inexact(x.dtype) else x
 
 
 def nansum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
@@ -175,8 +177,17 @@ def nansum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
     Array(6., dtype=float32)
     """
     check_hashable(axis)
+    check_out("nansum", out)
     boolean_mask("nansum", where)
-    return sum(without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
+    given = () if initial is None and where is None else (initial, where)
+    return _nansum(as_array(a, "nansum"), *given, axis=axis, dtype=dtype,
+                   keepdims=bool(keepdims))
+
+
+@named("nansum", "axis", "dtype", "keepdims")
+def _nansum(x: Array, initial: Any = None, where: Any = None, *, axis: Any, dtype: Any,
+            keepdims: bool) -> Array:
+    return sum(without_nan("nansum", x, 0), axis, dtype, None, keepdims, initial, where)
 
 
 def nanprod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
@@ -329,4 +340,4 @@ def _nan_var(name: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: bool
         x = broadcast_to(x, broadcast_shapes_of(x, present))
     # An ignored NaN would still be a factor in the derivative.
     return variance_of(name, without_nan(name, x, 0), axis, dtype, ddof, keepdims, present, mean,
-                       None, skips_nan=True)
+                       skips_nan=True)

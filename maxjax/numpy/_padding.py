@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.dimensions import constant_size, is_dimension, larger
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
@@ -83,7 +84,11 @@ def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any)
     if any(width < 0 for pair in widths for width in pair):
         raise ValueError("index can't contain negative values")
     if mode == "constant":
-        return _constant(x, widths, kwargs.get("constant_values", 0))
+        values = kwargs.get("constant_values", 0)
+        if isinstance(values, (bool, int, float, complex, np.generic, Array)) and not np.ndim(
+                values):
+            return _pad(x, values, widths=tuple(widths))
+        return _constant(x, widths, values)
     if mode == "empty":
         return slicing.pad(x, 0, tuple((low, high, 0) for low, high in widths))
     if mode == "linear_ramp":
@@ -140,6 +145,11 @@ def _nested_shape(value: Any) -> tuple[int, ...]:
         return () if is_dimension(value) else np.shape(value)
     parts = {_nested_shape(part) for part in value}
     return (len(value), *(parts.pop() if len(parts) == 1 else (-1,) if parts else ()))
+
+
+@named("_pad", "widths")
+def _pad(x: Array, value: Any, *, widths: tuple[tuple[int, int], ...]) -> Array:
+    return _constant(x, list(widths), value)
 
 
 def _constant(x: Array, widths: list[tuple[int, int]], values: Any) -> Array:

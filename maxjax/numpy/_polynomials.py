@@ -11,6 +11,7 @@ import numpy as np
 from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._higher_order.jit_function import make_jit
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import convert_element_type
@@ -61,6 +62,12 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     >>> jnp.polyval(jnp.array([1, 2, 3]), jnp.array([0, 10]))
     Array([  3, 123], dtype=int32)
     """
+    check_arraylike("polyval", p, x)
+    return _polyval(p, x, unroll=unroll)
+
+
+@named("polyval", "unroll")
+def _polyval(p: Any, x: Any, *, unroll: int | None) -> Array:
     p, x = (as_array(v) for v in promote_dtypes("polyval", p, x))
     shape = shapes.broadcast_shapes(p.shape[1:], x.shape)
     # In JAX the coefficients are traced, so that no result is weakly typed.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import config, dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array, context
@@ -412,6 +413,11 @@ def ptp(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
     """
     check_out("ptp", out)
     x = as_array(a, "ptp")
+    return _ptp(x, axis=canonical_axes(axis, x.ndim), keepdims=bool(keepdims))
+
+
+@named("_ptp", "axis", "keepdims")
+def _ptp(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
 
 
@@ -437,5 +443,10 @@ def count_nonzero(a: ArrayLike, axis: int | Sequence[int] | None = None,
     Array([1, 2], dtype=int32)
     """
     check_hashable(axis)
-    x = as_bool(as_array(a, "count_nonzero"))
-    return sum(x, axis, dtype=dtypes.canonical(dtypes.int64), keepdims=keepdims)
+    x = as_array(a, "count_nonzero")
+    return _count_nonzero(x, axis=canonical_axes(axis, x.ndim), keepdims=bool(keepdims))
+
+
+@named("count_nonzero", "axis", "keepdims")
+def _count_nonzero(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
+    return sum(as_bool(x), axis, dtype=dtypes.canonical(dtypes.int64), keepdims=keepdims)

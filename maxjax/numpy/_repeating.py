@@ -16,6 +16,7 @@ from maxjax._base.shardings import NamedSharding
 from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.api import jit
 from maxjax._higher_order.constraints import resharded, with_out_sharding
+from maxjax._higher_order.named_calls import named
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
@@ -232,7 +233,12 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
             else tuple(canonical_axis(i, x.ndim) for i in _sequence(axis)))
     if len(set(axes)) < len(axes):
         raise TypeError(f"the axes of flip must be unique, got {axis}.")
-    return rev_p.bind(x, dimensions=axes) if axes else apart(x)
+    return _flip(x, axis=axes)
+
+
+@named("_flip", "axis")
+def _flip(x: Array, *, axis: tuple[int, ...]) -> Array:
+    return rev_p.bind(x, dimensions=axis) if axis else apart(x)
 
 
 def fliplr(m: ArrayLike) -> Array:
@@ -363,6 +369,17 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
         amounts = list(amounts) * len(axes)
     if len(axes) == 1 and len(amounts) > 1:
         axes = axes * len(amounts)
+    if any(isinstance(amount, Array) for amount in amounts):
+        return _roll(x, amounts, axes)
+    return _roll_static(x, shift=tuple(amounts), axis=tuple(axes))
+
+
+@named("_roll_static", "shift", "axis")
+def _roll_static(x: Array, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Array:
+    return _roll(x, shift, axis)
+
+
+def _roll(x: Array, amounts: Sequence[Any], axes: Sequence[int]) -> Array:
     given = x
     for index, amount in zip(axes, amounts, strict=True):
         x = _rolled(x, amount, index)
@@ -391,5 +408,7 @@ def _rolled(x: Array, amount: Any, axis: int) -> Array:
     if not offset:
         return x
     return concatenate_p.bind(
-        slicing.slice_in_dim(x, length - offset, length, axis),
-        slicing.slice_in_dim(x, 0, length - offset, axis), dimension=axis)
+        *(slicing.slice_p.bind(x, start_indices=(0,) * axis + (start,) + (0,) * (x.ndim - axis - 1),
+                       limit_indices=(*x.shape[:axis], stop, *x.shape[axis + 1:]),
+                       strides=(1,) * x.ndim)
+          for start, stop in ((length - offset, length), (0, length - offset))), dimension=axis)

@@ -109,9 +109,14 @@ def round(a: ArrayLike, decimals: int = 0, out: Any = None) -> Array:
         raise TypeError(f"Cannot interpret '{x.dtype}' as a data type")
     if not isinstance(decimals, (int, np.integer)):
         raise TypeError(f"decimals must be an integer, got {decimals!r}")
+    if dtypes.is_integer(x.dtype) and decimals < 0:
+        raise NotImplementedError("integer np.round not implemented for decimals < 0")
+    return _round(x, decimals=int(decimals))
+
+
+@named("round", "decimals")
+def _round(x: Array, *, decimals: int) -> Array:
     if dtypes.is_integer(x.dtype):
-        if decimals < 0:
-            raise NotImplementedError("integer np.round not implemented for decimals < 0")
         return apart(x)
     if decimals == 0:
         return _round_even(x)

@@ -13,6 +13,7 @@ import numpy as np
 
 from maxjax._base.errors import InconclusiveDimensionOperation
 from maxjax._higher_order.constraints import reshape_with_out_sharding, with_out_sharding
+from maxjax._higher_order.named_calls import named
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
@@ -416,6 +417,16 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
     sizes = iter(x.shape)
     return broadcast_in_dim(
         x, tuple(1 if i in new else next(sizes) for i in range(rank)), kept)
+
+
+@named("atleast_1d")
+def at_least_1d(x: Array) -> Array:
+    return apart(x) if x.ndim else expand_dims(x, 0)
+
+
+@named("atleast_2d")
+def at_least_2d(x: Array) -> Array:
+    return apart(x) if x.ndim >= 2 else expand_dims(x, tuple(range(2 - x.ndim)))
 
 
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:

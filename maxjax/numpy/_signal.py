@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
@@ -89,7 +90,13 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None,
         return apart(x)
     if x.ndim == 0:
         raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
-    index = canonical_axis(axis, x.ndim)
+    ends = () if prepend is None and append is None else (prepend, append)
+    return _diff(x, *ends, n=n, axis=canonical_axis(axis, x.ndim))
+
+
+@named("diff", "n", "axis")
+def _diff(x: Array, prepend: Any = None, append: Any = None, *, n: int, axis: int) -> Array:
+    index = axis
     parts = [x]
     for value, place in ((prepend, 0), (append, 1)):
         if value is None:
@@ -349,7 +356,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = N
 
 # --- convolution ----------------------------------------------------------------------------------
 
-def _convolve(name: str, a: Any, v: Any, mode: str, flipped: bool, precision: Any,
+@named("_conv", "name", "mode", "flipped", "precision", "preferred")
+def _convolve(a: Any, v: Any, *, name: str, mode: str, flipped: bool, precision: Any,
               preferred: Any) -> Array:
     a, v = (as_array(x) for x in promote_inexact(name, a, v))
     if a.ndim != 1 or v.ndim != 1:
@@ -403,7 +411,14 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
     Array([ 1., 12., 23., 30.], dtype=float32)
     """
-    return _convolve("convolve", a, v, mode, True, precision, preferred_element_type)
+    check_arraylike("convolve", a, v)
+    return _named_convolve(a, v, mode=mode, precision=precision, preferred=preferred_element_type)
+
+
+@named("convolve", "mode", "precision", "preferred")
+def _named_convolve(a: Any, v: Any, *, mode: str, precision: Any, preferred: Any) -> Array:
+    return _convolve(a, v, name="convolve", mode=mode, flipped=True, precision=precision,
+                     preferred=preferred)
 
 
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
@@ -429,8 +444,14 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any
     >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
     Array([21., 32.], dtype=float32)
     """
-    return _convolve("correlate", a, conj(v), mode, False, precision,
-                     preferred_element_type)
+    check_arraylike("correlate", a, v)
+    return _named_correlate(a, v, mode=mode, precision=precision, preferred=preferred_element_type)
+
+
+@named("correlate", "mode", "precision", "preferred")
+def _named_correlate(a: Any, v: Any, *, mode: str, precision: Any, preferred: Any) -> Array:
+    return _convolve(a, conj(v), name="correlate", mode=mode, flipped=False, precision=precision,
+                     preferred=preferred)
 
 
 # --- windows --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._base.errors import ShardingTypeError
+from maxjax._higher_order.named_calls import named
 from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
@@ -79,11 +80,15 @@ def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
     """
     check_hashable(axis)
     _check_kind(kind, order, "sort")
-    x = as_array(a, "sort")
+    return _sort(as_array(a, "sort"), axis=axis, stable=bool(stable), descending=bool(descending))
+
+
+@named("sort", "axis", "stable", "descending")
+def _sort(x: Array, *, axis: int | None, stable: bool, descending: bool) -> Array:
     if axis is None:
         x, axis = layout.reshape(x, (x.size,)), 0
     dimension = canonical_axis(axis, x.ndim)
-    (result,) = sort_p.bind(x, dimension=dimension, is_stable=bool(stable), num_keys=1)
+    (result,) = sort_p.bind(x, dimension=dimension, is_stable=stable, num_keys=1)
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
 
 
@@ -115,17 +120,22 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: Any
     """
     check_hashable(axis)
     _check_kind(kind, order, "argsort")
-    x = as_array(a, "argsort")
+    index_dtype = dtypes.canonical(dtypes.int64) if dtype is None \
+        else dtypes.argument(dtype, "argsort")
+    return _argsort(as_array(a, "argsort"), axis=axis, stable=bool(stable),
+                    descending=bool(descending), dtype=index_dtype)
+
+
+@named("argsort", "axis", "stable", "descending", "dtype")
+def _argsort(x: Array, *, axis: int | None, stable: bool, descending: bool, dtype: Any) -> Array:
     if axis is None:
         x, axis = layout.reshape(x, (x.size,)), 0
     dimension = canonical_axis(axis, x.ndim)
-    index_dtype = dtypes.canonical(dtypes.int64) if dtype is None \
-        else dtypes.argument(dtype, "argsort")
-    places = lax.broadcasted_iota(index_dtype, x.shape, dimension)
+    places = lax.broadcasted_iota(dtype, x.shape, dimension)
     if descending and stable:   # reversing a sort of the reversed array keeps ties in order
         x = rev_p.bind(x, dimensions=(dimension,))
         places = rev_p.bind(places, dimensions=(dimension,))
-    _, result = sort_p.bind(x, places, dimension=dimension, is_stable=bool(stable), num_keys=1)
+    _, result = sort_p.bind(x, places, dimension=dimension, is_stable=stable, num_keys=1)
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import round_p
@@ -17,7 +18,7 @@ from maxjax._primitives.polynomial import polynomial_p
 from maxjax._primitives.special import bessel_i0e_p, bessel_i1e_p
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._complex import imag, real
-from maxjax.numpy._promotion import constant, inexact_operand, weak_scalar
+from maxjax.numpy._promotion import check_arraylike, constant, inexact_operand, weak_scalar
 from maxjax.numpy._special_values import isfinite, isinf
 from maxjax.numpy._ufuncs import abs, exp, sin, square
 from maxjax.numpy._where import where
@@ -43,6 +44,12 @@ def sinc(x: Any, /) -> Array:
     >>> jnp.sinc(jnp.array([0., 0.5]))
     Array([1.       , 0.6366198], dtype=float32)
     """
+    check_arraylike("sinc", x)
+    return _named_sinc(x)
+
+
+@named("sinc")
+def _named_sinc(x: Any) -> Array:
     x = weak_scalar(inexact_operand("sinc", x))
     if dtypes.is_complex(x.dtype):
         return _complex_sinc(x)
@@ -55,15 +62,17 @@ def sinc(x: Any, /) -> Array:
 def _sinc(x: Array) -> Array:
     # From the nearest whole number on, where the sine is 0: there the series has all derivatives.
     nearest = stop_gradient_p.bind(round_p.bind(x, rounding_method=1))
-    rest = where(isinf(x), 0, x - nearest)
+    rest = where(abs(x) == np.array(np.inf, x.dtype)[()], 0, x - nearest)
     square_of_rest = rest * rest
     correction = square_of_rest * polynomial_p.bind(
         square_of_rest, *_series(rules.sinc_series, x), unroll=None)
+    at_zero, sine = 1 + correction, rest + rest * correction
     is_odd = 2 * round_p.bind(0.5 * nearest, rounding_method=1) != nearest
-    value = (rest + rest * correction) / where(
-        is_odd, -x, where(nearest == 0, 1, x))
-    value = where(rest == 0, value - stop_gradient_p.bind(value), value)      # no -0.0
-    return where(nearest == 0, 1 + correction, value)
+    is_near_zero = nearest == 0
+    value = sine / where(is_odd, -x, where(is_near_zero, 1, x))
+    is_whole = rest == 0
+    value = where(is_whole, value - stop_gradient_p.bind(value), value)      # no -0.0
+    return where(is_near_zero, at_zero, value)
 
 
 def _series(coefficients: Callable[[np.dtype], list[float]], x: Array) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import is_finite_p
@@ -112,7 +113,11 @@ def isinf(x: ArrayLike, /) -> Array:
     >>> jnp.isinf(jnp.array([1., -jnp.inf, jnp.nan]))
     Array([False,  True, False], dtype=bool)
     """
-    x = operand("isinf", x)
+    return _isinf(operand("isinf", x))
+
+
+@named("isinf")
+def _isinf(x: Any) -> Array:
     if dtypes.is_complex(x.dtype):
         return isinf(real(x)) | isinf(imag(x))
     if is_exact(x):
@@ -184,7 +189,11 @@ def isneginf(x: Any, /, out: Any = None) -> Array:
     return _is_infinity("isneginf", x, -np.inf)
 
 
-def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = None,
+# The default of nan_to_num; a number that is given is another object, even of this value.
+_NAN = 0.0
+
+
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = _NAN, posinf: Any = None,
                neginf: Any = None) -> Array:
     """Replaces NaN and infinities, by default with zero and the extreme finite numbers.
 
@@ -206,11 +215,18 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = 0.0, posinf: Any = No
     Array([0., 9., 1.], dtype=float32)
     """
     x = operand("nan_to_num", x)
+    # What is not given is no operand of the call in a jaxpr.
+    is_default = nan is _NAN and posinf is None and neginf is None
+    return _with_numbers(x) if is_default else _with_numbers(x, nan, posinf, neginf)
+
+
+@named("nan_to_num")
+def _with_numbers(x: Any, nan: Any = _NAN, posinf: Any = None, neginf: Any = None) -> Array:
     if is_exact(x):
         return apart(x)
     if dtypes.is_complex(x.dtype):
-        return complex_of(nan_to_num(real(x), copy, nan, posinf, neginf),
-                          nan_to_num(imag(x), copy, nan, posinf, neginf))
+        return complex_of(nan_to_num(real(x), True, nan, posinf, neginf),
+                          nan_to_num(imag(x), True, nan, posinf, neginf))
     info = dtypes.finfo(x.dtype)
     return _nan_to_num(x, *(cast(value, x.dtype) for value in (
         nan, info.max if posinf is None else posinf, info.min if neginf is None else neginf)))

@@ -20,7 +20,7 @@ from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import add_p, complex_p, div_p, mul_p, neg_p, rem_p, sub_p
-from maxjax._primitives.comparison import and_p, or_p, xor_p
+from maxjax._primitives.comparison import and_p, or_p, select_n_p, xor_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import whole_along
@@ -385,12 +385,13 @@ def _log_sum_of_complex(x1: Array, x2: Array, base_two: bool) -> Array:
 
 def _log_sum_of_reals(x1: Array, x2: Array, base_two: bool) -> Array:
     # The greater one plus a correction; the difference of equal infinities is NaN.
-    difference = x1 - x2
+    largest, difference = maximum_function(x1, x2), x1 - x2
+    cancels, total = difference != difference, x1 + x2
     term = ufuncs.log1p((ufuncs.exp2 if base_two else ufuncs.exp)(-ufuncs.abs(difference)))
     if base_two:
         term = weak_scalar(term) * cast(
             1 / math.log(2), term.dtype, term.weak_type and not term.ndim)
-    return where(difference != difference, x1 + x2, maximum_function(x1, x2) + term)
+    return select_n_p.bind(cancels, largest + term, total)
 
 
 def _with_shares(name: str, base_two: bool) -> Any:
@@ -418,7 +419,7 @@ def _with_shares(name: str, base_two: bool) -> Any:
                          for x, tangent in zip(primals, tangents, strict=True))
         return out, first + second
 
-    jvp.__name__ = f"{name}_jvp"
+    jvp.__name__ = f"_{name}_jvp"
     return custom
 
 

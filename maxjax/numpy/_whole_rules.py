@@ -162,8 +162,8 @@ def linspace(start: Any, stop: Any, *, num: int, endpoint: bool) -> Any:
     return result
 
 
-def isclose(x: Any, y: Any, relative: Any, absolute: Any) -> Any:
-    if relative.shape or absolute.shape or x.shape != y.shape:
+def isclose(x: Any, y: Any, relative: Any, absolute: Any, *, equal_nan: bool) -> Any:
+    if equal_nan or relative.shape or absolute.shape or x.shape != y.shape:
         return None
     if x.dtype == np.float32 and x.size >= native.FEWEST:
         found = native.find("isclose", x.dtype, x.size)

@@ -15,6 +15,7 @@ from maxjax._base import dtypes
 from maxjax._base.errors import TracerArrayConversionError
 from maxjax._base.lazy import opt_einsum
 from maxjax._higher_order.function_stages import add_stages
+from maxjax._higher_order.named_calls import named
 from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike, DTypeLike
@@ -67,7 +68,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     check_hashable(axis)
     check_arraylike("jnp.linalg.norm", x)
     if isinstance(ord, Array):
-        static(ord, "ord")
+        ord = static(ord, "ord")
+    if isinstance(axis, list):
+        axis = tuple(axis)
+    return _norm(x, ord=ord, axis=axis, keepdims=bool(keepdims))
+
+
+@named("norm", "ord", "axis", "keepdims")
+def _norm(x: Any, *, ord: Any, axis: Any, keepdims: bool) -> Array:
     x = as_array(promote_inexact("jnp.linalg.norm", x)[0])
     rank = x.ndim
     if axis is None:

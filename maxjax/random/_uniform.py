@@ -139,7 +139,7 @@ def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: 
     span = lax.sub(high, low)
     scaled = (multiply_add(floats, span, low) if fused
               else lax.add(lax.mul(floats, span), low))
-    return lax.max(low, reshape(scaled, shape))
+    return lax.max(low, lax.reshape(scaled, shape))
 
 
 def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: ArrayLike,

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax import lax
 from maxjax import numpy as jnp
+from maxjax._higher_order.named_calls import named
 from maxjax._ir.trace import Array
 from maxjax.lax import linalg as lax_linalg
 from maxjax.numpy._logic import input_dimensions
@@ -61,10 +62,17 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False,
     """
     c, lower = c_and_lower
     c, b = inexact("cho_solve", c, b)
+    is_vector = _are_vectors("cho_solve", "c_and_lower", c, b)
+    return _cho_solve(c, b, lower=bool(lower), is_vector=is_vector)
+
+
+@named("_cho_solve", "lower", "is_vector")
+def _cho_solve(c: Array, b: Array, *, lower: bool, is_vector: bool) -> Array:
     first, second = (0, 2) if lower else (2, 0)
-    right = _as_matrices("cho_solve", "c_and_lower", c, b)
-    x = _triangular(c, _triangular(c, right, first, lower), second, lower)
-    return x if right is b else x[..., 0]
+    for trans in (first, second):
+        x = _triangular(c, b[..., None] if is_vector else b, trans, lower)
+        b = x[..., 0] if is_vector else x
+    return b
 
 
 def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False,
@@ -93,20 +101,27 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False,
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ValueError(f"Invalid 'trans' value {trans}")
     a, b = inexact("solve_triangular", a, b)
-    right = _as_matrices("solve_triangular", "a", a, b)
-    x = _triangular(a, right, trans, lower, unit_diagonal)
-    return x if right is b else x[..., 0]
+    return _solve_triangular(a, b, trans=trans, lower=bool(lower),
+                             unit_diagonal=bool(unit_diagonal),
+                             is_vector=_are_vectors("solve_triangular", "a", a, b))
 
 
-def _as_matrices(name: str, first: str, a: Array, b: Array) -> Array:
-    """Right sides as matrices: vectors get an axis, also batches of them (with a warning).
+@named("_solve_triangular", "trans", "lower", "unit_diagonal", "is_vector")
+def _solve_triangular(a: Array, b: Array, *, trans: int | str, lower: bool, unit_diagonal: bool,
+                      is_vector: bool) -> Array:
+    x = _triangular(a, b[..., None] if is_vector else b, trans, lower, unit_diagonal)
+    return x[..., 0] if is_vector else x
+
+
+def _are_vectors(name: str, first: str, a: Array, b: Array) -> bool:
+    """Whether right sides are vectors, also batches of them (with a warning).
 
     Raises:
       ValueError: ``a`` is no square matrix, or of another size than the right sides.
     """
     if b.ndim != 1 and (b.ndim != a.ndim - 1 or b.shape[-1] != a.shape[-1]):
         input_dimensions((a.shape, b.shape), (("n", "n"), ("n", "k")), f" in {name}")
-        return b
+        return False
     input_dimensions((a.shape, b.shape), (("n", "n"), ("n",)), f" in {name}")
     if b.ndim > 1:
         warnings.warn(
@@ -114,7 +129,7 @@ def _as_matrices(name: str, first: str, a: Array, b: Array) -> Array:
             "the future will be treated as a batched 2D solve. Use "
             f"{name}({first}, b[..., None]).squeeze(-1) to avoid this warning.",
             FutureWarning, stacklevel=3)
-    return b[..., None]
+    return True
 
 
 def _triangular(a: Array, right: Array, trans: int | str, lower: bool,
@@ -235,7 +250,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
     factors, pivots = lu_and_piv
     factors, b = inexact("lu_solve", factors, b)
-    right = _as_matrices("lu_solve", "lu_and_piv", factors, b)
+    right = b[..., None] if _are_vectors("lu_solve", "lu_and_piv", factors, b) else b
     x = jnp.vectorize(functools.partial(_lu_solve_one, trans), signature="(n,n),(n),(n,k)->(n,k)")(
         factors, jnp.asarray(pivots), right)
     return x if right is b else x[..., 0]

@@ -14,7 +14,7 @@ from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._arg_reductions import argmax, argmin
-from maxjax.numpy._moments import hashable, mean, variance_of
+from maxjax.numpy._moments import mean, variance_of
 from maxjax.numpy._promotion import (
     as_array,
     broadcast_shapes_of,

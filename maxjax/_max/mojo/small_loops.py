@@ -37,7 +37,7 @@ from maxjax._max.mojo.loop_memory import (
     unchanged,
 )
 from maxjax._max.mojo.loop_ranges import Range, Ranges, known_range, step_of
-from maxjax._max.mojo.loop_windows import MOST_LINES, Window, window
+from maxjax._max.mojo.loop_windows import MOST_LINES, assemble, read_window, write_window
 from maxjax._max.mojo.nodes import (
     COPIED,
     Access,
@@ -98,7 +98,7 @@ class SmallLoop:
 
     def __init__(self, plan: Plan, slot: int, flow: Structure, operands: Sequence[Place],
                  results: Mapping[int, Place]):
-        self._builder = _Builder(plan, slot)
+        self._builder = Builder(plan, slot)
         self._builder.outermost(flow, operands, results)
         self.places = self._builder.places
         self.copies = self._builder.copies
@@ -121,7 +121,15 @@ def small_loop(plan: Plan, slot: int, flow: Structure, operands: Sequence[Place]
         return None
 
 
-class _Builder:
+class Builder:
+    """The code of a loop while it is made.
+
+    Attributes:
+      block: where instructions are added; ``prologue``: those before the loop.
+      loaded: registers of what is in memory throughout the loop, and where that is.
+      ranges: what is known of integers.
+    """
+
     def __init__(self, plan: Plan, slot: int):
         self.plan = plan
         self.slot = slot
@@ -405,7 +413,7 @@ class _Builder:
         if isinstance(node, Reduce):
             return self.reduce(node, given[0])
         if isinstance(node, Assemble):
-            return self.assemble(node, given, values)
+            return assemble(self, node, given, values)
         if isinstance(node, Alias):
             register = self.new(elements, dtype)
             self.copy(register, given[0])
@@ -518,33 +526,6 @@ class _Builder:
         return self.computed([partial], lines, node.dtype, "apply",
                              operation("convert", wide, node.dtype), lines, name="convert")
 
-    def assemble(self, node: Assemble, given: Sequence[Register],
-                 values: Mapping[Node, Value]) -> Register:
-        register = self.new(node.size, node.dtype)
-        if node.filler is not None:
-            self.put("spread", register, given[-1], elements=node.size, numbers=(0,))
-        strides = row_major(node.shape)
-        for source, x, piece in zip(node.sources, given, node.pieces, strict=False):
-            dims = merged([
-                (size, step * stride, own) for size, step, stride, own in zip(
-                    source.shape, piece.steps, strides, row_major(source.shape), strict=True)])
-            begin = sum(start * stride for start, stride
-                        in zip(piece.starts, strides, strict=True))
-            # A slice is copied once, to where it goes.
-            whole = values[source.inputs[0]] if isinstance(source, View) else None
-            if isinstance(source, View) and isinstance(whole, Register):
-                access = map_access(Access(0, row_major(source.inputs[0].shape)),
-                                    source.index_map, len(source.shape))
-                direct = merged([
-                    (size, step * stride, own) for size, step, stride, own in zip(
-                        source.shape, piece.steps, strides, access.strides, strict=True)])
-                if len(direct) <= 1:
-                    self.move(register, begin, whole, access.offset, direct)
-                    continue
-            self.move(register, begin, x, 0, dims)
-        self.ranges.set(register, self.ranges.joined(given))
-        return register
-
     # --- units ---
     def call(self, node: Call, values: Sequence[Value],
              read: Sequence[Result]) -> Mapping[int, Value]:
@@ -556,8 +537,8 @@ class _Builder:
             if isinstance(x, Memory) and math.prod(
                     node.integers[1:1 + node.integers[0]]) > _MOST_IN_WINDOW:
                 raise Unsuited
-            return {0: self.write_window(node, x, place, *updates) if updates
-                    else self.read_window(node, x, place)}
+            return {0: write_window(self, node, x, place, *updates) if updates
+                    else read_window(self, node, x, place)}
         if isinstance(x, Memory):
             indices, *updates = registers(values[1:])
             if node.function.startswith("gather_rows_"):
@@ -684,72 +665,6 @@ class _Builder:
                 update = self.computed([old, update], width, x.dtype, "apply",
                                        operation(kind, x.dtype, x.dtype), width, name=kind)
             self.block.append(self.row("write", None, (x.cell, index, update), rows, nbytes))
-
-    def read_window(self, node: Call, x: Value, positions: Register) -> Register:
-        """A window at a computed place, each line by an instruction of its own."""
-        place = window(node.integers)
-        own = x if isinstance(x, Register) and x not in self.loaded else None
-        memory = self.table(x) if isinstance(x, Register) else x
-        index = self.index(place, positions)
-        count, itemsize = place.run, memory.dtype.itemsize
-        target = self.new(count * len(place.lines), memory.dtype,
-                          memory.is_constant and memory.cell.invariant and index.invariant)
-        block = self.prologue if target.invariant else self.block
-        for number, line in enumerate(place.lines):
-            piece = target if len(place.lines) == 1 else self.new(
-                count, memory.dtype, target.invariant)
-            # What is read of a register is read after that is written.
-            block.append(self.row("read", piece, (memory.cell, index, *([own] if own else [])),
-                                  place.places, place.stride * itemsize, line * itemsize, True))
-            if piece is not target:
-                self.move(target, number * count, piece, 0, [(count, 1, 1)])
-        return target
-
-    def write_window(self, node: Call, x: Value, positions: Register, updates: Register) -> Value:
-        """An array with a window written at a computed place."""
-        place = window(node.integers)
-        index = self.index(place, positions)
-        count, itemsize = place.run, updates.dtype.itemsize
-        if isinstance(x, Register):
-            made = self.new(x.elements, x.dtype)
-            self.put("assign", made, x, index, updates, elements=count, numbers=(
-                place.stride, place.places, *place.lines))
-            return made
-        if x.is_constant:
-            raise Unsuited
-        for number, line in enumerate(place.lines):
-            piece = updates
-            if len(place.lines) > 1:
-                piece = self.new(count, x.dtype)
-                self.move(piece, 0, updates, number * count, [(count, 1, 1)])
-            self.block.append(self.row("write", None, (x.cell, index, piece), place.places,
-                                       place.stride * itemsize, line * itemsize, True))
-        return x
-
-    def index(self, place: Window, positions: Register) -> Register:
-        """The index of a window's place, which is one that is there."""
-        word = np.dtype(np.int64)
-        index: Register | None = None
-        for axis, stride, last in zip(place.axes, place.strides, place.lasts, strict=True):
-            position = self.integer("min", self.element(positions, axis), last)
-            position = self.integer("max", position, 0)
-            if stride != place.stride:
-                position = self.integer("mul", position, stride)
-            index = position if index is None else self.computed(
-                [index, position], 1, word, "apply", operation("add", word, word), 1, name="add")
-        assert index is not None
-        return index
-
-    def integer(self, name: str, x: Register, number: int) -> Register:
-        """An integer and a number."""
-        given = [x, self.load(self.plan.constant(np.array(number, x.dtype)), 1, x.dtype)]
-        same = self.ranges.unchanged(name, given)
-        if same is not None:
-            return same
-        made = self.computed(given, 1, x.dtype, "apply", operation(name, x.dtype, x.dtype), 1,
-                             name=name)
-        self.ranges.set(made, self.ranges.result(name, given, x.dtype))
-        return made
 
     def row(self, opcode: str, target: Register | None, sources: tuple[Register, ...], rows: int,
             stride: int, offset: int = 0, is_bounded: bool = False) -> Instruction:

@@ -8,12 +8,14 @@ bounds; out-of-bounds entries of index arrays are not written.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.errors import NonConcreteBooleanIndexError
+from maxjax._base.pytree import register
 from maxjax._ir.refs import ADD, NO_DERIVATIVES, SET, Ref, make_ref, read, write
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.convert import convert_element_type
@@ -254,6 +256,30 @@ class RefView:
 
     def __repr__(self) -> str:
         return f"{self._of!r}.at[{self._index!r}]"
+
+
+def _parts(view: RefView) -> tuple[tuple[Any, ...], tuple[bool, tuple[Any, ...]]]:
+    """What a transformation sees of a view: its reference and the arrays of its index."""
+    is_tuple = isinstance(view._index, tuple)
+    entries = view._index if is_tuple else (view._index,)
+    known = tuple([_GIVEN if isinstance(entry, (Array, np.ndarray)) else entry
+                   for entry in entries])
+    given = [entry for entry, kept in zip(entries, known, strict=True) if kept is _GIVEN]
+    return (view._of, *given), (is_tuple, known)
+
+
+def _view(index: tuple[bool, tuple[Any, ...]], parts: Sequence[Any]) -> RefView:
+    of, *given = parts
+    is_tuple, known = index
+    arrays = iter(given)
+    entries = tuple([next(arrays) if entry is _GIVEN else entry for entry in known])
+    return RefView(of, entries if is_tuple else entries[0])
+
+
+# Stands in the structure of a view for an array of its index.
+_GIVEN = ("an array",)
+# Functions that are traced take views as arguments, in whatever trees they are.
+register(RefView, _parts, _view)
 
 
 class _Views:

@@ -67,16 +67,18 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: Any = None,
     return _nan_position("nanargmin", argmin, np.inf, a, axis, out, keepdims)
 
 
-def _nan_extreme(name: str, function: Any, filler: float, a: Any, axis: Any, out: Any,
-                 keepdims: bool, initial: Any, mask: Any) -> Array:
+def _nan_extreme(name: str, function: Any, a: Any, axis: Any, out: Any, keepdims: bool,
+                 initial: Any, mask: Any) -> Array:
     check_out(name, out)
     boolean_mask(name, mask)
     x = as_array(a, name)
     if not dtypes.is_inexact(x.dtype):
         return function(x, axis, keepdims=keepdims, initial=initial, where=mask)
     missing = isnan(x)
-    result = function(_where(missing, filler, x), axis, keepdims=keepdims, initial=initial,
-                      where=mask)
+    # Most 8-bit floats have no infinity, and one that is converted to them is NaN.
+    low, high = (-np.inf, np.inf) if dtypes.is_complex(x.dtype) else dtypes.extremes(x.dtype)
+    result = function(_where(missing, low if function is max else high, x), axis,
+                      keepdims=keepdims, initial=initial, where=mask)
     if initial is not None:
         return result
     return _where(all(missing, axis, keepdims=keepdims), np.nan, result)
@@ -110,7 +112,7 @@ def nanmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
     Array(5., dtype=float32)
     """
     check_hashable(axis)
-    return _nan_extreme("nanmax", max, -np.inf, a, axis, out, keepdims, initial, where)
+    return _nan_extreme("nanmax", max, a, axis, out, keepdims, initial, where)
 
 
 def nanmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
@@ -141,7 +143,7 @@ def nanmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
     Array(1., dtype=float32)
     """
     check_hashable(axis)
-    return _nan_extreme("nanmin", min, np.inf, a, axis, out, keepdims, initial, where)
+    return _nan_extreme("nanmin", min, a, axis, out, keepdims, initial, where)
 
 
 def without_nan(name: str, a: Any, value: float) -> Array:

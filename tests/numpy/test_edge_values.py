@@ -382,6 +382,19 @@ def test_quantiles_are_computed_in_the_dtype_of_the_fractions(dtype: str, fracti
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2fnuz", "float8_e5m2", "float16"])
+def test_extremes_without_nan_where_a_dtype_has_no_infinity(dtype: str) -> None:
+    results = []
+    for module in (jax, maxjax):
+        j = module.numpy
+        x = j.array([[1, np.nan, -3], [np.nan] * 3], dtype)
+        results.append([np.asarray(v).astype(np.float32) for v in (
+            j.nanmax(x), j.nanmin(x), j.nanmax(x, 1), j.nanmin(x, 0, keepdims=True),
+            j.nanmax(x, 1, initial=-2), j.nanmin(x, 1, initial=2, where=j.isnan(x)))])
+    for expected, found in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_cauchy_quantiles_at_the_ends() -> None:
     """Poles, where JAX's tangent of a rounded angle is a large number of the other sign."""
     stats = maxjax.scipy.stats.cauchy

@@ -21,13 +21,9 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
     slots.unsafe_offset(integer(args, last - 1))[] = block
     var m0 = block.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
     var m1 = block.unsafe_offset(128).unsafe_bitcast[Scalar[DType.float32]]()
-    var r2 = Scalar[DType.float32](0)
     var m3 = block.unsafe_offset(320).unsafe_bitcast[Scalar[DType.float32]]()
-    var r5 = Scalar[DType.float32](0)
     var m6 = block.unsafe_offset(640).unsafe_bitcast[Scalar[DType.float32]]()
-    var r8 = Scalar[DType.float32](0)
     var m9 = block.unsafe_offset(960).unsafe_bitcast[Scalar[DType.float32]]()
-    var r11 = Scalar[DType.float32](0)
     var m12 = block.unsafe_offset(1280).unsafe_bitcast[Scalar[DType.float32]]()
     var r20 = 0
     var m4 = block.unsafe_offset(448).unsafe_bitcast[Scalar[DType.uint8]]()
@@ -37,8 +33,12 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
     var m14 = block.unsafe_offset(1536).unsafe_bitcast[Scalar[DType.float32]]()
     var m15 = block.unsafe_offset(1664).unsafe_bitcast[Scalar[DType.float32]]()
     var m16 = block.unsafe_offset(1792).unsafe_bitcast[Scalar[DType.float64]]()
-    var r17 = Scalar[DType.float32](0)
     var m18 = block.unsafe_offset(1856).unsafe_bitcast[Scalar[DType.float32]]()
+    var r2 = Scalar[DType.float32](0)
+    var r5 = r2
+    var r8 = r2
+    var r11 = r2
+    var r17 = r2
     unsafe_memcpy(dest=block.unsafe_offset(0), src=address(slots, args, 1), count=96)
     unsafe_memcpy(dest=block.unsafe_offset(128), src=address(slots, args, 2), count=32)
     r2 = load[DType.float32, 1](address(slots, args, 3).unsafe_bitcast[Scalar[DType.float32]](), 0)

@@ -12,18 +12,18 @@
 def kernel_0(slots: Slots, args: Args) abi("C"):
     """loop: gt, convert, add, mul, sub
     """
-    var r0_0 = Scalar[DType.float32](0)
-    var r0_1 = Scalar[DType.float32](0)
-    var r0_2 = Scalar[DType.float32](0)
-    var r8 = Scalar[DType.float32](0)
     var r13 = 0
-    var r3 = Scalar[DType.float32](0)
+    var r0_0 = Scalar[DType.float32](0)
+    var r0_1 = r0_0
+    var r0_2 = r0_0
+    var r8 = r0_0
+    var r3 = r0_0
     var r4 = Scalar[DType.bool](0)
     var r5 = Scalar[DType.int32](0)
-    var r6 = Scalar[DType.float32](0)
-    var r12_0 = Scalar[DType.float32](0)
-    var r12_1 = Scalar[DType.float32](0)
-    var r12_2 = Scalar[DType.float32](0)
+    var r6 = r0_0
+    var r12_0 = r0_0
+    var r12_1 = r0_0
+    var r12_2 = r0_0
     r0_0 = load[DType.float32, 1](address(slots, args, 1).unsafe_bitcast[Scalar[DType.float32]](), 0)
     r0_1 = load[DType.float32, 1](address(slots, args, 1).unsafe_bitcast[Scalar[DType.float32]](), 1)
     r0_2 = load[DType.float32, 1](address(slots, args, 1).unsafe_bitcast[Scalar[DType.float32]](), 2)

@@ -18,13 +18,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._max.mojo.abi import ALIGNMENT, SCALAR_WORDS
-from maxjax._max.mojo.emitter import (
-    REDUCERS,
-    expression,
-    kind_name,
-    stored_name,
-    wrapped,
-)
+from maxjax._max.mojo.emitter import REDUCERS, expression, kind_name, stored_name, wrapped, zeros
 from maxjax._max.mojo.forms import Form
 from maxjax._max.mojo.loop_runs import MOST_VARIABLES, Run, elements_of, is_row, is_total
 from maxjax._max.mojo.scalar_code import (
@@ -180,10 +174,10 @@ class _Writer:
         pointers = {x.target for x in instructions if x.opcode in ("point", "aim")}
         counters = {x.target for x in instructions if x.opcode == "set"}
         self.lines = ['@export("KERNEL")', 'def KERNEL(slots: Slots, args: Args) abi("C"):']
-        for text in wrapped(f'"""loop: {", ".join(names) or "copy"}', 4):
+        for text in (*wrapped(f'"""loop: {", ".join(names) or "copy"}', 4), '"""'):
             self.line(text)
-        self.line('"""')
         self.head()
+        numbers: list[tuple[str, np.dtype]] = []
         # Through what holds where it is, a register may be written that is only read by its name.
         for register in dict.fromkeys(r.root for x in instructions
                                       for r in (*x.written, *x.sources)):
@@ -201,9 +195,10 @@ class _Writer:
                 self.line(f"comptime {_variable(register, 0)} = "
                           f"Scalar[{kind_name(register.dtype)}]({self.literals[register]})")
             elif register not in pointers:
-                for k in range(register.elements):
-                    self.line(f"var {_variable(register, k)} = "
-                              f"Scalar[{kind_name(register.dtype)}](0)")
+                numbers += ((_variable(register, k), register.dtype)
+                            for k in range(register.elements))
+        for text in zeros(numbers):
+            self.line(text)
         self.items(self.code.items)
         return "\n".join([*self.lines, ""])
 

@@ -51,6 +51,14 @@ def stored_name(dtype: np.dtype) -> str:
     return "DType.uint8" if dtype == BOOL else kind_name(dtype)
 
 
+def zeros(numbers: Iterable[tuple[str, np.dtype]]) -> list[str]:
+    """Declarations of variables, by their names and dtypes. Each is a copy of the first of its
+    dtype: one that is converted from a literal takes the compiler 0.3 ms more."""
+    firsts: dict[np.dtype, str] = {}
+    return [f"var {name} = {firsts[dtype]}" if firsts.setdefault(dtype, name) != name
+            else f"var {name} = Scalar[{kind_name(dtype)}](0)" for name, dtype in numbers]
+
+
 class Emitter:
     """Prints the schedule of one kernel; each way to iterate over a space has a subclass.
 

@@ -14,7 +14,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import minimum
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.joining import concatenate
-from maxjax._primitives.rules import place_dtype, scalar_like
+from maxjax._primitives.rules import MOST_INT32, place_dtype, scalar_like
 from maxjax._runtime.array import ArrayImpl, shows_sharding
 from maxjax.lax._slicing import from_end
 from maxjax.numpy._index_parsing import Entry
@@ -70,6 +70,9 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, signed: bool = Tr
     if signed:
         index = as_signed(index)
     if isinstance(index, np.ndarray):
+        if not own and index.ndim and size > MOST_INT32 and place_dtype(size) == dtypes.int32:
+            # As in JAX; larger places have been cut off to 32 bits.
+            raise OverflowError(f"Python integer {size} out of bounds for int32")
         if index.dtype == np.int32 and size < 1 << 30:
             if wrap_negative:
                 negative = index < 0

@@ -95,6 +95,12 @@ def test_static_places_without_64_bits(m):
     assert ("scatter" in text) == (m is jax) and ("concatenate" in text) == (m is maxjax)
 
 
+@pytest.mark.parametrize("m", [jax, maxjax], ids=["jax", "maxjax"])
+def test_numpy_places_without_64_bits(m):
+    with m.enable_x64(False), pytest.raises(OverflowError, match=str(SIZE)):
+        m.make_jaxpr(lambda x: x[np.array([SIZE - 7])])(m.ShapeDtypeStruct((SIZE,), "int8"))
+
+
 @pytest.mark.parametrize("function, on_host", [
     (lambda m, x: x[m.numpy.array([1]), m.numpy.array([2])], True),
     (lambda m, x: x[m.numpy.array([1])], False),

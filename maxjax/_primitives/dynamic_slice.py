@@ -20,7 +20,11 @@ from maxjax._ir.typing import BatchAxis, Params, Shape
 from maxjax._primitives import costs, fitting
 from maxjax._primitives.broadcasting import broadcast_leading, expand_axis
 from maxjax._primitives.creation import full, zeros_like
-from maxjax._primitives.gather_plan import GatherDimensionNumbers, ScatterDimensionNumbers
+from maxjax._primitives.gather_plan import (
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    slice_host_reason,
+)
 from maxjax._primitives.indexing import CLIP, gather_p, scatter_p
 from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import move_axis, reshape
@@ -165,7 +169,9 @@ dynamic_slice_p = Primitive(
     sharded=Sharded(shard_params=lambda params, avals, shapes, out: {**params, "slice_sizes": out}),
     abstract=_dynamic_slice_abstract,
     evaluate=lambda x, *starts, slice_sizes: x[_region(starts, slice_sizes, x.shape)],
-    host=Host(specialize=_dynamic_slice_specialize),
+    host=Host(
+        condition=lambda x, *starts, slice_sizes: slice_host_reason(x, slice_sizes),
+        specialize=_dynamic_slice_specialize),
     lower=_dynamic_slice_lower,
     jvp=_dynamic_slice_jvp,
     transpose=_dynamic_slice_transpose,
@@ -277,6 +283,7 @@ dynamic_update_slice_p = Primitive(
     linearity=Linearity(slice(2)), sharded=Sharded(passes_unreduced=slice(2)),
     abstract=_dynamic_update_slice_abstract,
     evaluate=_dynamic_update_slice_evaluate,
+    host=Host(condition=lambda x, update, *starts: slice_host_reason(x, update.shape)),
     lower=_dynamic_update_slice_lower,
     jvp=_dynamic_update_slice_jvp,
     transpose=_dynamic_update_slice_transpose,

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maxjax._base import caches, dtypes
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Shape
+from maxjax._primitives.rules import MOST_INT32
 
 if TYPE_CHECKING:
     from maxjax._primitives.rules import Dim
@@ -97,6 +99,8 @@ class GatherScatterMode(enum.Enum):
         return known
 
 
+_LARGE = "its rows are more than int32 counts"
+
 _MODES = {
     None: GatherScatterMode.FILL_OR_DROP,
     "fill": GatherScatterMode.FILL_OR_DROP,
@@ -150,6 +154,27 @@ def fill_scalar(dtype: np.dtype, mode: GatherScatterMode, fill_value: FillValue 
     if mode is GatherScatterMode.ONE_HOT:
         return np.zeros((), dtypes.physical(dtype))[()]
     return default_fill(dtype)
+
+
+def host_reason(x: ShapedArray, indices: ShapedArray, updates: ShapedArray | None = None, *,
+                dimension_numbers: GatherDimensionNumbers | ScatterDimensionNumbers,
+                slice_sizes: Shape = (), **params: object) -> str | None:
+    """Why a gather or scatter is a step of the host: compiled programs number its rows in int32."""
+    if is_dimension(x.size) or x.size <= MOST_INT32:
+        return None
+    if updates is None or not isinstance(dimension_numbers, ScatterDimensionNumbers):
+        plan = gather_plan(x.shape, indices.shape, dimension_numbers, slice_sizes)
+    else:
+        plan = scatter_plan(x.shape, indices.shape, updates.shape, dimension_numbers)
+    return _LARGE if plan.view[1] > MOST_INT32 else None
+
+
+def slice_host_reason(x: ShapedArray, sizes: Shape) -> str | None:
+    """As ``host_reason``, for a window of such sizes at a computed place."""
+    if is_dimension(x.size) or x.size <= MOST_INT32:
+        return None
+    last = max((dim for dim, size in enumerate(sizes) if size != x.shape[dim]), default=-1)
+    return _LARGE if math.prod(x.shape[:last + 1]) > MOST_INT32 else None
 
 
 class WindowPlan:

@@ -11,6 +11,7 @@ import numpy as np
 from maxjax._base import dtypes, native
 from maxjax._ir.contract import AXES, INTEGER_DTYPE, ONE_AXIS, takes
 from maxjax._ir.costs import Cost, XlaCost
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Host, Printed, Values
 from maxjax._ir.trace import Array
@@ -25,6 +26,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.creation import full
 from maxjax._primitives.layout import reshape, transpose
 from maxjax._primitives.rules import (
+    MOST_INT32,
     factor_rule,
     of_numbers,
     reduced_shape,
@@ -192,8 +194,8 @@ def _position(name: str, kind: str, function: Callable[..., np.ndarray]) -> Prim
 
     def evaluate(x: np.ndarray, *, axes: tuple[int, ...], index_dtype: np.dtype) -> np.ndarray:
         x = np.asarray(x)
-        if x.size >= native.FEWEST:
-            axis, = axes
+        axis, = axes
+        if x.size >= native.FEWEST and x.shape[axis] <= MOST_INT32:
             inner = math.prod(x.shape[axis + 1:])
             if inner == 1 or inner >= native.WIDE_COLUMNS:
                 length = x.shape[axis]
@@ -216,6 +218,9 @@ def _position(name: str, kind: str, function: Callable[..., np.ndarray]) -> Prim
         abstract=of_numbers(name, lambda x, *, axes, index_dtype: ShapedArray(
             reduced_shape(x.shape, axes), index_dtype)),
         evaluate=evaluate,
+        host=Host(condition=lambda x, *, axes, index_dtype: (
+            "positions are more than int32 counts" if not is_dimension(x.shape[axes[0]])
+            and x.shape[axes[0]] > MOST_INT32 else None)),
         lower=lambda ctx, x, *, axes, index_dtype: ctx.argreduce(kind, x, axes[0], index_dtype),
         jvp=lambda primals, tangents, **params: (primitive.bind(*primals, **params), None),
         batch=lambda size, operands, batch_axes, **params: reduction_batch(primitive)(

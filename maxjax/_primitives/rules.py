@@ -20,6 +20,7 @@ from maxjax._ir.typing import AxisName
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
+MOST_INT32 = 2**31 - 1
 
 
 class Linear:
@@ -97,6 +98,13 @@ def scalar_like(value: Any, dtype: Any) -> Any:
     if is_dimension(value):
         return dimensions.as_scalar(value, np.dtype(dtype), False)
     return np.asarray(value, dtype)[()]
+
+
+def place_dtype(*sizes: object) -> np.dtype:
+    """The dtype of places along dimensions of such sizes: int64 where int32 does not hold one of
+    them, if there are 64 bits."""
+    wide = any(type(size) is int and size > MOST_INT32 for size in sizes)
+    return dtypes.canonical(dtypes.int64) if wide else dtypes.int32
 
 
 def broadcast_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from maxjax._primitives.comparison import lt_p, select
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.dynamic_slice import dynamic_slice_p, dynamic_update_slice_p
 from maxjax._primitives.layout import reshape, squeeze_p
-from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.rules import place_dtype, scalar_like
 from maxjax._primitives.slicing import slice_p
 from maxjax.lax._over_mesh import explicit_mesh, partitions
 
@@ -100,8 +100,10 @@ def from_end(index: Any, size: int) -> Any:
     if not dtypes.is_signed(dtype):
         return index
     if size > int(dtypes.iinfo(dtype).max):       # the sum would not fit
-        dtype = dtypes.int32
+        dtype = place_dtype(size)
         index = convert_element_type(index, dtype)
+    if type(size) is int:      # without 64 bits a larger size wraps around, as in JAX
+        size = np.int64(size).astype(dtype)
     return select(lt_p.bind(index, scalar_like(0, dtype)), index,
                   add(index, scalar_like(size, dtype)))
 

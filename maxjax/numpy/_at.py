@@ -37,15 +37,22 @@ from maxjax._primitives.indexing import (
     scatter_p,
     scatter_sub_p,
 )
+from maxjax._primitives.joining import concatenate
 from maxjax._primitives.layout import reshape, rev_p
-from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.rules import MOST_INT32, place_dtype, scalar_like
 from maxjax._primitives.slicing import slice_p
-from maxjax.lax import dynamic_update_slice, fori_loop, reduce_max
+from maxjax.lax import dynamic_update_slice, fori_loop, reduce_max, slice_in_dim
 from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _division, _ufuncs
 from maxjax.numpy._creation import asarray
 from maxjax.numpy._getitem import places_of, take, window
-from maxjax.numpy._index_arrays import advanced, host_or_device, index_vectors, int32_place, layout
+from maxjax.numpy._index_arrays import (
+    advanced,
+    host_or_device,
+    index_vectors,
+    integer_place,
+    layout,
+)
 from maxjax.numpy._index_parsing import (
     Entry,
     Slice,
@@ -459,8 +466,25 @@ def _update_region(x: Array, entries: Sequence[Entry], values: Array, kind: str,
         if x.aval.mesh_spec is not None:
             values = resharded(values, NamedSharding(*x.aval.mesh_spec))
         return _like_operand(values, x)
-    return _like_operand(dynamic_update_slice_p.bind(
-        x, values, *[scalar_like(start, np.int32) for start in starts]), x)
+    return _like_operand(_with_window(x, values, starts, sizes), x)
+
+
+def _with_window(x: Array, values: Any, starts: Sequence[Any], sizes: Sequence[Any]) -> Any:
+    """``values``, of shape ``sizes``, in the place of what ``x`` has from ``starts`` on."""
+    shape = x.aval.shape
+    dtype = place_dtype(*shape)
+    far = [dim for dim, start in enumerate(starts)
+           if type(start) is int and start > MOST_INT32 and dtype == dtypes.int32]
+    if not far:
+        return dynamic_update_slice_p.bind(
+            x, values, *[scalar_like(start, dtype) for start in starts])
+    # Without 64 bits no operand tells such a place, so what lies around is joined with the window.
+    dim = far[0]
+    first, end = starts[dim], starts[dim] + sizes[dim]
+    before, old, after = (slice_in_dim(x, low, high, axis=dim)
+                          for low, high in ((0, first), (first, end), (end, shape[dim])))
+    values = _with_window(old, values, [*starts[:dim], 0, *starts[dim + 1:]], sizes)
+    return concatenate([before, values, after], dim)
 
 
 def _like_operand(result: Any, x: Array) -> Array:
@@ -499,7 +523,8 @@ def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
         if steps.step == 1 or count < 2:
             window_dims.append(place)
             if count != shape[dim.dim]:
-                columns.append(scalar_like(steps[0] if count else 0, np.int32))
+                columns.append(scalar_like(steps[0] if count else 0,
+                                           place_dtype(shape[dim.dim])))
                 dims.append(())
                 index_map.append(dim.dim)
         else:
@@ -512,7 +537,7 @@ def _update_scattered(x: Array, entries: list[Entry], values: Array, kind: str,
     for entry in chosen:
         size = shape[entry.dim]
         inserted.append(entry.dim)
-        column: Any = (int32_place(entry, size, wrap_negative) if entry.kind == "int"
+        column: Any = (integer_place(entry, size, wrap_negative) if entry.kind == "int"
                        else host_or_device(entry.value, size, wrap_negative))
         columns.append(column)
         rank = len(column.shape)

@@ -27,7 +27,7 @@ from maxjax.numpy._index_arrays import (
     advanced,
     host_or_device,
     index_vectors,
-    int32_place,
+    integer_place,
     layout,
     slice_starts,
 )
@@ -166,7 +166,7 @@ def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:
         if entry.kind not in ("int", "scalar"):
             continue
         places[entry.dim] = (
-            int32_place(entry, sizes[entry.dim], wrap_negative) if entry.kind == "int" else
+            integer_place(entry, sizes[entry.dim], wrap_negative) if entry.kind == "int" else
             host_or_device(entry.value, sizes[entry.dim], wrap_negative, signed=False))
         sizes[entry.dim] = 1
     x = dynamic_slice_p.bind(x, *slice_starts(places, x.aval.shape), slice_sizes=tuple(sizes))
@@ -196,7 +196,7 @@ def _take_arrays(x: Array, entries: list[Entry], mode: GatherScatterMode,
         if entry.kind == "int":
             if entry not in left:
                 continue
-            column: Any = int32_place(entry, shape[entry.dim], wrap_negative)
+            column: Any = integer_place(entry, shape[entry.dim], wrap_negative)
         else:
             column = host_or_device(entry.value, sizes[entry.dim], wrap_negative)
         columns.append(column)

@@ -14,7 +14,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import minimum
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.joining import concatenate
-from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.rules import MOST_INT32, place_dtype, scalar_like
 from maxjax._runtime.array import ArrayImpl, shows_sharding
 from maxjax.lax._slicing import from_end
 from maxjax.numpy._index_parsing import Entry
@@ -25,11 +25,16 @@ from maxjax.numpy._promotion import cast
 _HOST_SIZE = 1 << 14
 
 
-def int32_place(entry: Entry, size: int, wrap_negative: bool) -> Any:
+def integer_place(entry: Entry, size: int, wrap_negative: bool) -> Any:
     """An integer as an operand; saturates."""
     place = wrapped(entry.value, size, wrap_negative)
-    return scalar_like(place if is_dimension(place) else np.clip(place, -2**31, 2**31 - 1),
-                       np.int32)
+    return (scalar_like(place, np.int32) if is_dimension(place) else
+            _saturated(place, place_dtype(size)))
+
+
+def _saturated(places: Any, dtype: Any) -> Any:
+    limits = np.iinfo(dtype)
+    return np.clip(places, limits.min, limits.max).astype(dtype)[()]
 
 
 def as_signed(index: Any) -> Any:
@@ -65,6 +70,9 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, signed: bool = Tr
     if signed:
         index = as_signed(index)
     if isinstance(index, np.ndarray):
+        if not own and index.ndim and size > MOST_INT32 and place_dtype(size) == dtypes.int32:
+            # As in JAX; larger places have been cut off to 32 bits.
+            raise OverflowError(f"Python integer {size} out of bounds for int32")
         if index.dtype == np.int32 and size < 1 << 30:
             if wrap_negative:
                 negative = index < 0
@@ -76,14 +84,14 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, signed: bool = Tr
             index, np.uint64(2**62)).astype(np.int64)
         if wrap_negative:
             wide = np.where(wide < 0, wide + size, wide)
-        return np.clip(wide, -2**31, 2**31 - 1).astype(np.int32)[()]
+        return _saturated(wide, place_dtype(size))
     return from_end(index, size) if wrap_negative else index
 
 
 def slice_starts(places: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
     """Where a slice of an array of such sizes starts: of one dtype, as ``dynamic_slice`` wants it,
     int64 if one of them is, int32 otherwise; saturating."""
-    is_wide = any(isinstance(place, Array) and place.dtype == dtypes.int64 for place in places)
+    is_wide = any(place.dtype == dtypes.int64 for place in places)
     dtype = dtypes.int64 if is_wide else dtypes.int32
     starts = []
     for place, size in zip(places, sizes, strict=True):
@@ -141,7 +149,7 @@ def index_vectors(columns: Sequence[Any], dims: Sequence[Sequence[int]],
     if all(not isinstance(column, Array) for column in columns):
         if len(columns) == 1 and len(dims[0]) == len(batch):
             return np.asarray(columns[0])[..., None]
-        out = np.empty((*batch, len(columns)), np.int32)
+        out = np.empty((*batch, len(columns)), common_index_dtype(columns))
         for number, (column, own) in enumerate(zip(columns, dims, strict=True)):
             column = np.asarray(column)
             aligned = [1] * len(batch)

@@ -15,7 +15,7 @@ from maxjax._ir.size_ranges import SizeRange, slice_range
 from maxjax._ir.trace import Array, Tracer
 from maxjax._primitives.creation import iota
 from maxjax._primitives.layout import reshape
-from maxjax._primitives.rules import scalar_like
+from maxjax._primitives.rules import place_dtype, scalar_like
 from maxjax._runtime.outside_values import plain
 from maxjax.numpy._creation import asarray
 
@@ -168,7 +168,8 @@ class _Mask:
 
     def __init__(self, mask: np.ndarray):
         self.shape = mask.shape
-        self.positions = tuple(line.astype(np.int32) for line in np.nonzero(mask))
+        self.positions = tuple(line.astype(place_dtype(size)) for line, size in zip(
+            np.nonzero(mask), mask.shape, strict=True))
 
 
 def _consumes(part: Any) -> int:
@@ -241,7 +242,7 @@ def _range(entry: slice, size: Any, position: int) -> range | SizeRange:
 def positions(numbers: range | SizeRange) -> Any:
     """The positions of a slice as an index."""
     if not isinstance(numbers, SizeRange):
-        return np.asarray(numbers, np.int32)
+        return np.asarray(numbers, place_dtype(*numbers[:1], *numbers[-1:]))
     line = iota(dtypes.int32, (numbers.count,), 0) * numbers.step
     return line + scalar_like(numbers.start, np.dtype(np.int32))
 

@@ -182,7 +182,8 @@ def test_a_killed_worker_is_replaced(make, tmp_path):
 def test_a_worker_that_dies_twice_fails_the_job(make, tmp_path, warned, program, why):
     service, answers = make(), Answers()
     with pytest.raises(CompileError, match=why):
-        service.wait(service.submit(b"key", f"note={tmp_path}/note {program}", answers), timeout=120)
+        job = service.submit(b"key", f"note={tmp_path}/note {program}", answers)
+        service.wait(job, timeout=120)
     assert "chatter" in answers.calls[0][1] and len(noted(tmp_path / "note")) == 2
     assert len(warned) == 1
     assert service.wait(service.submit(b"other", "fine", nothing), timeout=120).exists()

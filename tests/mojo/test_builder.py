@@ -267,3 +267,17 @@ def test_the_lock_can_be_looked_at(cache):
     assert other.is_current() and other.is_held()
     other.release()
     assert leftovers(cache) == []
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_it_writes_bytecode_where_the_program_does(tmp_path, monkeypatch, written):
+    started = []
+
+    def refuse(command, **_):
+        started.append(command)
+        raise OSError("no process is started here")
+
+    monkeypatch.setattr(sys, "dont_write_bytecode", not written)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    assert not detached._start(ArtifactCache(tmp_path), 0)
+    assert ("-B" in started[0]) is not written

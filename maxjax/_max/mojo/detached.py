@@ -142,9 +142,11 @@ def _start(cache: ArtifactCache, lock: int) -> bool:
     paths = [_PACKAGE, *(os.path.abspath(path) for path in sys.path)]
     environment = {**os.environ, "MAXJAX_CACHE_DIR": str(cache.directory),
                    "MAXJAX_DETACHED_BUILDS": "0"}
+    # Isolated from the variables that say so, too.
+    flags = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BUILDER, str(cache.directory), str(lock), *paths],
+            [sys.executable, *flags, "-c", _BUILDER, str(cache.directory), str(lock), *paths],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env=environment, cwd="/", start_new_session=True, pass_fds=(lock,))
     except (OSError, ValueError, TypeError):        # TypeError: sys.executable is None

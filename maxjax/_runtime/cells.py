@@ -20,6 +20,11 @@ from maxjax._runtime.program import run_heavy
 # Below this many bytes of results a graph is interpreted straight away, without being looked up:
 # the look-up would cost more than compiling could save.
 LIGHT_BYTES = 1 << 20
+# In graphs whose operations have less than this part of them each, the operations themselves cost
+# most. A plan takes some 30 times as long as running them, and an eager loop may bring another
+# graph each time: so such a graph becomes a program when it has come often.
+_SMALL_PART = 128
+_SMALL_GRAPHS_RUNS = 16
 
 
 # Operands and results of operations on the host: scalars stay scalars.
@@ -90,8 +95,10 @@ class PendingGraph:
     def _run(self, cells: list[Cell]) -> None:
         if len(cells) > 1:
             cells = _needed(cells)
-            if sum([cell.spec.weight for cell in cells]) > LIGHT_BYTES:
-                results = run_heavy(cells)
+            weight = sum([cell.spec.weight for cell in cells])
+            if weight > LIGHT_BYTES:
+                is_small = weight < len(cells) * (LIGHT_BYTES // _SMALL_PART)
+                results = run_heavy(cells, _SMALL_GRAPHS_RUNS if is_small else 0)
                 if results is not None:
                     for cell, value in results:
                         settle(cell, value)

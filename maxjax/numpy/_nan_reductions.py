@@ -20,8 +20,8 @@ from maxjax.numpy._promotion import (
     broadcast_shapes_of,
     broadcast_to,
     canonical_axes,
+    cast,
     check_out,
-    constant,
     promote_shapes,
 )
 from maxjax.numpy._reductions import all, boolean_mask, max, min, prod, sum
@@ -148,7 +148,9 @@ def nanmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
 
 def without_nan(name: str, a: Any, value: float) -> Array:
     x = as_array(a, name)
-    return _where(isnan(x), constant(value, x.dtype), x) if dtypes.is_inexact(x.dtype) else x
+    if not dtypes.is_inexact(x.dtype):
+        return x
+    return _where(isnan(x), cast(value, x.dtype, x.weak_type), x)
 
 
 def nansum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,

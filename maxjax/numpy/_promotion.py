@@ -94,6 +94,8 @@ def shape_of(value: Any) -> tuple[int, ...]:
 
 
 _constants: dict[Any, Any] = caches.cache()
+# The classes of those among them that are operands of their dtype only where 64 bits are enabled.
+_WIDE = frozenset((np.float64, np.int64, np.uint64, np.complex128))
 
 
 def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
@@ -104,13 +106,15 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
     # 0.0 and -0.0 would be the same key.
     key = (kind, value if value or kind is int else str(value), dtype, weak)
     known = _constants.get(key)
-    if known is not None:
+    if known is not None and (known.__class__ not in _WIDE or config.enable_x64.value):
         return known
     host = value
     if kind in PYTHON_SCALARS:
         own, _ = dtypes.python_scalar(kind)
         host = python_value(value, own)
     scalar = np.asarray(convert_host(np.asarray(host), dtype))
+    if not weak and dtypes.canonical(dtype) != dtype:
+        return ArrayImpl(ShapedArray((), dtype), scalar)    # allowed, which NumPy's scalar is not
     result = ArrayImpl(ShapedArray((), dtype, True), scalar) if weak else scalar[()]
     # Integers that depend on the width of the default type are excluded.
     if kind is float or (kind is int and -2**31 <= value < 2**31):

@@ -259,8 +259,8 @@ def _interpolated(name: str, x: Array, fraction: Array, missing: Array, method: 
                   skip_nan: bool) -> Array:
     """The quantiles of lines along the last axis, each between two neighbours in sorted order.
 
-    They are computed in the dtype of the fractions, as JAX does: with the default ones, which are
-    of the widest dtype, 8-bit and 16-bit floats are interpolated in float32 or float64.
+    They are interpolated in the dtype of the fractions, as in JAX: with the default ones, which
+    are of the widest dtype, 8-bit and 16-bit floats in float32 or float64.
     """
     last, size, compute = x.ndim - 1, x.shape[-1], fraction.dtype
     if skip_nan:
@@ -271,7 +271,6 @@ def _interpolated(name: str, x: Array, fraction: Array, missing: Array, method: 
     else:
         x = sorting.sort(where(reductions.any(missing, last, keepdims=True), np.nan, x), last)
         top = as_array(constant(size - 1 if is_dimension(size) else float(size - 1), compute))
-    x = convert_element_type(x, compute)
     # q comes first in the result.
     fractions, top = promote_shapes("", layout.reshape(
         fraction, fraction.shape + (1,) * (last if skip_nan else 0)), top)
@@ -304,6 +303,7 @@ def _refuse_split(name: str, x: Array) -> None:
 def _between(low: Array, high: Array, weight: Array, method: str) -> Array:
     """The value between two neighbours; ``weight``: how near the higher one is."""
     if method == "linear":
+        low, high = (convert_element_type(value, weight.dtype) for value in (low, high))
         return low * (1 - weight) + high * weight
     if method in ("lower", "inverted_cdf"):
         return low

@@ -163,8 +163,15 @@ def linspace(start: Any, stop: Any, *, num: int, endpoint: bool) -> Any:
 
 
 def isclose(x: Any, y: Any, relative: Any, absolute: Any, *, equal_nan: bool) -> Any:
-    if equal_nan or relative.shape or absolute.shape or x.shape != y.shape:
+    if relative.shape or absolute.shape or x.shape != y.shape:
         return None
+    close = _close(x, y, relative, absolute)
+    if equal_nan:
+        np.logical_or(close, (x != x) & (y != y), out=close)
+    return close
+
+
+def _close(x: Any, y: Any, relative: Any, absolute: Any) -> np.ndarray:
     if x.dtype == np.float32 and x.size >= native.FEWEST:
         found = native.find("isclose", x.dtype, x.size)
         if found is not None:

@@ -131,7 +131,8 @@ def test_wide_results_that_are_allowed(name, strict):
             compiled = j.jit(lambda x: x + 1).lower(asked).compile()
             return [n.sum(x), n.prod(x), n.max(x, initial=0), n.sum(x, initial=0), n.mean(x),
                     n.std(x), n.median(x), n.average(x), n.nansum(x), n.trace(x[:, None]),
-                    n.sin(x * 0), compiled(x), str(j.eval_shape(lambda x: x, asked).dtype)]
+                    n.tril(x[:, None]), n.nancumsum(x), n.isclose(x, x), n.sin(x * 0),
+                    compiled(x), str(j.eval_shape(lambda x: x, asked).dtype)]
     agree(run)
 
 

@@ -694,3 +694,26 @@ def test_graphs_that_never_come_again_are_forgotten(monkeypatch):
     assert len(set(kept)) == 1
     heavy(50_000, 200)          # larger than all room there is
     assert [len(graph) for graph, _ in program_module._graph_programs] == [401]
+
+
+def test_graphs_of_many_small_operations_are_programs_when_they_have_come_often(monkeypatch):
+    """Planning one takes longer than running it many times, and others may never come again."""
+    monkeypatch.setattr(program_module, "_graph_programs", {})
+    monkeypatch.setattr(program_module, "_times", {})
+
+    def small(steps):
+        x = jnp.zeros(100, jnp.float32)
+        for _ in range(steps):
+            x = x + 1
+        assert np.asarray(x).tolist() == [steps] * 100
+
+    for steps in range(3000, 3010):
+        small(steps)
+    assert not program_module._graph_programs
+    for _ in range(18):
+        small(3000)
+    (graph, _), = program_module._graph_programs
+    assert len(graph) == 3001
+    large = jnp.zeros(100_000, jnp.float32)
+    np.asarray(large + 1 - large)
+    assert len(program_module._graph_programs) == 2

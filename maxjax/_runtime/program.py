@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -349,7 +349,7 @@ def run_heavy(cells: Sequence[Any], runs_before: int = 0) -> list[tuple[Any, Any
     return list(zip(outputs, values, strict=True))
 
 
-def _has_come(key: Any, times: int) -> bool:
+def _has_come(key: Hashable, times: int) -> bool:
     """Whether a graph has come so often before; counts this time."""
     identity = hash(key)
     before = _times.pop(identity, 0)

@@ -418,6 +418,9 @@ def _judge(code: int, output: str) -> None:
     last = output.splitlines()[-1] if output else "it printed nothing"
     if "No space left on device" in output or os.strerror(errno.EDQUOT) in output:
         raise ToolchainError("disk", "no space left on device to build native code", output)
+    if code == -getattr(signal, "SIGXFSZ", 0) or os.strerror(errno.EFBIG) in output:
+        raise ToolchainError("disk", "files may not be as large (ulimit -f) as building native "
+                             "code needs", output)
     if code == _NO_COMPILER:
         raise ToolchainError("missing", f"no Mojo compiler: {last}", output)
     if _NO_LINKER in output:

@@ -44,7 +44,7 @@ def explain_missing_names(module: str, reasons: Mapping[str, str] = MappingProxy
     ``dir`` of it list its ``public_names``.
 
     ``deprecated`` names values that the module gives with a DeprecationWarning of this text, the
-    first time.
+    first time; ``dir`` does not list them.
 
     The module's source holds no ``__getattr__`` then, behind which a type checker would take every
     misspelt name for one of the module's.
@@ -61,4 +61,5 @@ def explain_missing_names(module: str, reasons: Mapping[str, str] = MappingProxy
 
     namespace = vars(sys.modules[module])
     namespace["__getattr__"] = __getattr__
-    namespace["__dir__"] = lambda: public_names(module)
+    namespace["__dir__"] = lambda: [
+        name for name in public_names(module) if name not in deprecated]

@@ -247,8 +247,8 @@ def _identity(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) ->
 
 def _choice(eqn: JaxprEqn, made: dict[Atom, JaxprEqn], uses: Counter[Atom]) -> Rewritten:
     """A choice between one value and itself is that value, and so is one that is known."""
-    which, first = eqn.invars[:2]
-    if isinstance(which, Literal):
+    which, first, *others = eqn.invars
+    if isinstance(which, Literal) and 0 <= int(which.val) <= len(others):
         chosen = eqn.invars[1 + int(which.val)]
         if chosen.aval is eqn.outvars[0].aval:
             return chosen

@@ -30,6 +30,8 @@ EMPTY = "j.ones((3, 0)); j.ones((0, 3)); j.ones(0); j.ones((0, 0)); j.ones((2, 0
 
 # `j` is jax.numpy, `d` jax, `l` jax.lax, `s` jax.scipy.
 EXPRESSIONS = """
+d.jit(lambda x: l.select_n(j.int32(3), x, -x))(j.arange(3.))
+d.jit(lambda x: l.select_n(j.int32(-1), x, -x))(j.arange(3.))
 j.histogram(j.array([15, 15, 14]), bins=5, range=(0, 25))[0]
 j.zeros(1, 'uint32').at[0].set(2**32 - 1); j.zeros(2, 'uint32').at[:].max(2**32 - 1)
 j.full(2, 2**32 - 1, 'uint32'); j.zeros(3, bool).at[0].add(True); j.zeros(1, 'uint32').at[0].set(-1)

@@ -153,7 +153,8 @@ CALLS = {
                                     modules(j).core.concrete_or_error(None, 1.5)],
     "concrete under grad": lambda j: j.grad(
         lambda x: modules(j).core.concrete_or_error(float, x) * x)(2.0),
-    "no mesh": lambda j: modules(j).pxla.thread_resources.env.physical_mesh.empty,
+    "no mesh": lambda j: [modules(j).pxla.thread_resources.env.physical_mesh.empty,
+                          "thread_resources" in dir(modules(j).pxla)],
     "apply_primitive": lambda j: modules(j).xla.apply_primitive(j.lax.neg_p, j.numpy.ones(2)),
     "client": lambda j: [str(d) for d in modules(j).backend.get_backend().devices()],
     "devices": lambda j: [getattr(modules(j).backend.get_backend(), name)() for name in (

@@ -123,7 +123,7 @@ def log_softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) ->
     """
     check_hashable(axis)
     check_arraylike("log_softmax", x)
-    return _log_softmax(x, tuple(axis) if isinstance(axis, list) else axis, where)
+    return _log_softmax(x, axis, where)
 
 
 @overload
@@ -271,8 +271,7 @@ def standardize(x: ArrayLike, axis: Any = -1, mean: Any = None, variance: Any = 
         raise ValueError(f"Unknown algorithm '{algorithm}'. Expected 'fast' or 'stable'.")
     # A default epsilon is no operand of the call in a jaxpr.
     given = {} if epsilon is _EPSILON else {"epsilon": epsilon}
-    return _standardize(x, tuple(axis) if isinstance(axis, list) else axis, mean, variance, where,
-                        algorithm, **given)
+    return _standardize(x, axis, mean, variance, where, algorithm, **given)
 
 
 @_jit("_one_hot", "num_classes", "dtype", "axis")

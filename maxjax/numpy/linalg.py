@@ -69,8 +69,6 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     check_arraylike("jnp.linalg.norm", x)
     if isinstance(ord, Array):
         ord = static(ord, "ord")
-    if isinstance(axis, list):
-        axis = tuple(axis)
     return _norm(x, ord=ord, axis=axis, keepdims=bool(keepdims))
 
 

@@ -100,8 +100,9 @@ def parse(shape: tuple[int, ...], index: Any, reads: bool = False) -> list[Entry
         elif isinstance(part, slice):
             entries.append(Entry("slice", _range(part, shape[dim], position), dim))
             dim += 1
-        elif part.__class__ is int:
-            entries.append(Entry("int", part, dim))
+        elif part.__class__ is int or isinstance(part, np.integer):
+            place = part if part.__class__ is int else _within_default(part, shape[dim])
+            entries.append(Entry("int", place, dim))
             dim += 1
         else:
             entries.append(Entry("array" if part.shape else "scalar", part, dim))
@@ -115,7 +116,7 @@ def parse(shape: tuple[int, ...], index: Any, reads: bool = False) -> list[Entry
         for entry in entries:
             if entry.kind in ("int", "scalar") and not shape[entry.dim]:
                 raise IndexError(f"index is out of bounds for axis {entry.dim} with size 0")
-    _check_integers(entries, has_arrays or reads)
+    _check_integers(entries, shape, has_arrays or reads)
     return entries
 
 
@@ -139,13 +140,19 @@ def as_tuple(index: Any) -> tuple[Any, ...]:
     return (index,)
 
 
-def _check_integers(entries: Sequence[Entry], as_arrays: bool) -> None:
+def _is_place(integer: int, size: Any) -> bool:
+    """Whether a dimension of this size has such a place, counted from its start or its end."""
+    return isinstance(size, int) and -size <= integer < size
+
+
+def _check_integers(entries: Sequence[Entry], shape: tuple[int, ...], as_arrays: bool) -> None:
     """Refuses the integers that JAX refuses: beside arrays, and in what is read, those that its
-    default dtype does not hold. All others of 64 bits are out of bounds."""
+    default dtype does not hold and that are no places. All others of 64 bits are out of bounds."""
     dtype = dtypes.python_scalar(int)[0]
     low, high = map(int, dtypes.extremes(dtype))
     too_large = [entry.value for entry in entries
-                 if entry.kind == "int" and not low <= entry.value <= high]
+                 if entry.kind == "int" and not low <= entry.value <= high
+                 and not _is_place(entry.value, shape[entry.dim])]
     if not too_large:
         return
     if as_arrays and not any(
@@ -155,10 +162,14 @@ def _check_integers(entries: Sequence[Entry], as_arrays: bool) -> None:
         raise OverflowError("Python int too large to convert to C long")
 
 
-def _within_default(value: Any) -> int:
-    """A NumPy integer, which may have more bits than JAX's: it is out of bounds all the same."""
+def _within_default(value: np.integer, size: Any) -> int:
+    """A NumPy integer, which may have more bits than JAX's: it is out of bounds all the same,
+    unless the dimension has places that JAX's integers do not hold."""
+    place = int(value)
     low, high = map(int, dtypes.extremes(dtypes.python_scalar(int)[0]))
-    return min(max(int(value), low), high)
+    if isinstance(size, int) and size > high:
+        return place
+    return min(max(place, low), high)
 
 
 class _Mask:
@@ -180,7 +191,7 @@ def _consumes(part: Any) -> int:
 
 
 def _expand(entry: Any) -> list[Any]:
-    """An entry as None, Ellipsis, slice, int, mask, or array of integers."""
+    """An entry as None, Ellipsis, slice, int, NumPy integer, mask, or array of integers."""
     if entry is None or entry is Ellipsis or isinstance(entry, slice):
         return [entry]
     if isinstance(entry, (bool, np.bool_)):
@@ -215,7 +226,7 @@ def _expand(entry: Any) -> list[Any]:
     if isinstance(entry, Array):
         known = entry.concrete() if isinstance(entry, Tracer) else None
         return [entry if known is None else known]
-    return [values if entry.shape else _within_default(entry)]
+    return [values if entry.shape else np.asarray(entry)[()]]
 
 
 def concrete_mask(mask: Any) -> np.ndarray:

@@ -117,3 +117,21 @@ def test_what_is_left_to_the_host(function, on_host):
         maxjax.ShapeDtypeStruct((70_000, 70_000), "int8"))
     reasons = [partition.host_reason(eqn) for eqn in closed.jaxpr.eqns]
     assert any(reasons) is on_host
+
+
+@pytest.mark.parametrize("place", [
+    SIZE - 7, np.int64(SIZE - 7), np.uint64(SIZE - 7), -SIZE + 7, np.int64(-SIZE + 7), np.int8(-7)],
+    ids=lambda place: f"{type(place).__name__} {place}")
+def test_integers_that_are_places_are_read_there(place):
+    """Without 64 bits too: a number that the program holds needs no dtype."""
+    texts = [str(m.make_jaxpr(lambda x: x[place])(jax.ShapeDtypeStruct((SIZE,), np.int8)))
+             for m in (maxjax, jax)]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("place", [
+    SIZE, -SIZE - 1, np.int64(SIZE), np.int64(-SIZE - 1), np.uint64(2**63)],
+    ids=lambda place: f"{type(place).__name__} {place}")
+def test_integers_beyond_the_last_place_are_no_other_places(place):
+    with pytest.raises(OverflowError, match="too large to convert to int32"):
+        maxjax.make_jaxpr(lambda x: x[place])(maxjax.ShapeDtypeStruct((SIZE,), np.int8))

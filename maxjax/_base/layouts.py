@@ -68,6 +68,15 @@ class Format:
                 "`jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the "
                 f"sharding argument. Got sharding {self.sharding}")
 
+    def check_concrete(self, where: str) -> None:
+        """
+        Raises:
+          TypeError: the layout is left to a compiler, which there is none of for what lies already.
+        """
+        if self.layout is Layout.AUTO:
+            raise TypeError("`Layout.AUTO` cannot be used in place of a device-local layout "
+                            f"{where}. Got {self}")
+
 
 def format_of(rank: int, sharding: Sharding | None, axes: Sequence[int] | None = None) -> Format:
     """How an array of a rank lies in memory; without a sharding it is not known where.

@@ -153,7 +153,7 @@ def _guarded(eqn: JaxprEqn) -> Sequence[bool]:
 remat_p = call_primitive(
     "remat2", "jaxpr", follow=("jvp", "transpose", "batch"), per_operand={"prevent_cse": True},
     derivative=Derivative(linearize=_linearize, partly=by_linearization),
-    inner=Inner("jaxpr", guarded=_guarded, dead_code=functools.partial(
+    inner=Inner("jaxpr", guarded=_guarded, scope="checkpoint", dead_code=functools.partial(
         without_dead_code, per_operand=("prevent_cse",))),
     outside=Outside(stepwise=True),
     cost=ENTERED,

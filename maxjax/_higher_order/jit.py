@@ -24,7 +24,8 @@ def _shown(params: Params) -> Params:
 
 jit_p = call_primitive(
     "jit", "jaxpr", follow=("jvp", "linearize", "transpose", "batch"),
-    inner=Inner("jaxpr", dead_code=_without_dead_code),
+    inner=Inner("jaxpr", dead_code=_without_dead_code,
+                scope=lambda params: f"jit({params['name']})"),
     derivative=Derivative(partly=by_linearization),
     printed=Printed(_shown, names_inputs=True),
     cost=ENTERED,

@@ -70,6 +70,8 @@ class ShapeDtypeStruct(HasNoValue):
                 "sharding should be an instance of `jax.sharding.Sharding`, "
                 "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
                 f"{sharding} of type {type(sharding)}.")
+        if isinstance(sharding, Format):
+            sharding.check_concrete("in a `ShapeDtypeStruct`")
         if not isinstance(manual_axis_type, (ManualAxisType, type(None))):
             raise TypeError("`manual_axis_type` argument passed to ShapeDtypeStruct should be of "
                             "type `jax.sharding.ManualAxisType`. Got type "

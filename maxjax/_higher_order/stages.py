@@ -168,26 +168,24 @@ class Lowered(Stage):
                 for sharding, aval in zip(asked, self._own_results(), strict=True)]
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as StableHLO.
+        """The program as StableHLO, or as HLO.
 
         What StableHLO has no operation for is a call of ``maxjax.<primitive>``.
 
         Args:
-          dialect: "stablehlo", which is the default.
+          dialect: "stablehlo", which is the default, or "hlo".
           debug_info: operations say the scopes (``jax.named_scope``) and the line that they come
             from.
 
         Raises:
-          NotImplementedError: the dialect is "hlo".
+          NotImplementedError: the dialect is "hlo", and sizes are symbolic.
           ValueError: there is no such dialect.
         """
-        if dialect == "hlo":
-            raise NotImplementedError("maxjax writes programs as StableHLO, not as HLO: "
-                                      "as_text(dialect='stablehlo')")
-        if dialect not in (None, "stablehlo"):
+        if dialect not in (None, "stablehlo", "hlo"):
             raise ValueError(f"Unknown dialect: {dialect}")
-        return stablehlo_of(self._jitted.function_name, self._entry.closed, self._entry.out_tree,
+        text = stablehlo_of(self._jitted.function_name, self._entry.closed, self._entry.out_tree,
                             debug_info)
+        return installed.runtime.hlo(text) if dialect == "hlo" else text
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The simplified jaxpr."""

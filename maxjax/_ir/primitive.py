@@ -191,6 +191,13 @@ class Primitive:
             return None
         return params[calls] if isinstance(calls, str) else calls(params)
 
+    def scope(self, params: Params) -> str:
+        """What an application is called among the scopes of what it calls."""
+        scope = self.inner.scope
+        if scope is None:
+            return self.name
+        return scope if isinstance(scope, str) else scope(params)
+
     def flops_of(self, in_avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray],
                  params: Params) -> float:
         """The floating-point operations of an application, those of jaxprs inside left out: as many

@@ -202,6 +202,8 @@ class Inner:
         recomputation is not merged with the original.
       inlined_late: of calls that compute less where not all of their results are used: they are
         inlined after the others, and after dead code is eliminated.
+      scope: of calls: what is told as the scope of the equations inside, a text or a function of
+        the parameters; None: the primitive's name.
       expand: ``(in_avals, params)`` -> the jaxpr of a primitive that stands for several operations
         until it is compiled.
       bodies: ``(*avals, **params)`` -> each of its jaxprs, with the types of the operands that it
@@ -216,6 +218,7 @@ class Inner:
     calls: str | rules.Called | None = None
     guarded: rules.Guarded | None = None
     inlined_late: bool = False
+    scope: str | rules.Scope | None = None
     expand: rules.Expand | None = None
     bodies: rules.Bodies | None = None
     control_flow: ControlFlow | None = None

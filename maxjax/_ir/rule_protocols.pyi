@@ -155,6 +155,12 @@ class Program(Protocol):
                  ) -> tuple[ClosedJaxpr, Sequence[Any]]: ...
 
 
+class Scope(Protocol):
+    """What a call is named among scopes."""
+
+    def __call__(self, params: Params, /) -> str: ...
+
+
 class Called(Protocol):
     """The jaxpr that an application calls."""
 

@@ -197,6 +197,14 @@ class Runtime(Trace, ABC):
           NotImplementedError: an operation cannot be written with its symbolic sizes.
         """
 
+    @abstractmethod
+    def hlo(self, stablehlo: str) -> str:
+        """The text of a StableHLO module as that of HLO.
+
+        Raises:
+          NotImplementedError: its sizes are symbolic.
+        """
+
 
 class Devices(NamedTuple):
     """The devices of a program.

@@ -57,6 +57,7 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding | Format,
     Array([0, 1, 2], dtype=int32)
     """
     if isinstance(sharding, Format):
+        sharding.check_concrete("when calling `jax.make_array_from_callback`")
         made = make_array_from_callback(shape, sharding.sharding, data_callback, dtype)
         return device_put(made, sharding)
     if not isinstance(sharding, Sharding):

@@ -56,6 +56,7 @@ from maxjax._runtime.result_placement import (
 )
 from maxjax._runtime.spanning_array import SpanningArray, collected, spread
 from maxjax._sharding.summands import shows_summands, unreduced_axes
+from maxjax._stablehlo.hlo import hlo_text
 from maxjax._stablehlo.module import module_text
 
 # A graph is run when it has this many operations, or when its results would take this many bytes.
@@ -281,6 +282,10 @@ class LazyTrace(Caller):
                   devices: Devices | None = None) -> str:
         """A jaxpr as the text of a StableHLO module."""
         return module_text(name, closed, results, located, arguments, devices)
+
+    def hlo(self, stablehlo: str) -> str:
+        """The text of a StableHLO module as that of HLO."""
+        return hlo_text(stablehlo)
 
     def signature(self, leaves: Sequence[object]) -> tuple[ShapedArray, ...] | None:
         """The types of concrete leaves; None if one is a tracer or no array at all."""

@@ -178,7 +178,10 @@ def _checked(value: Array, placement: Device | Sharding | PartitionSpec | None) 
             "`Format`, `jax.memory.Space` or a pytree of these values. Received invalid value: "
             f"{placement}")
     if isinstance(placement, Format):
-        if isinstance(placement.layout, Layout):
+        if placement.layout is Layout.AUTO:
+            raise ValueError("sharding and layout in `Layout` instance should be concrete. Got "
+                             f"layout: {placement} for input {value.aval.str_short()}")
+        if placement.layout is not None:
             check_layout(placement.layout, value.shape, "device_put args")
         placement = placement.sharding
     if isinstance(placement, MemorySpace):

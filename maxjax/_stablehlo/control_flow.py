@@ -19,12 +19,12 @@ def choice(ctx: Emitter, flow: Structure, operands: Sequence[Value]) -> list[Val
     index = ctx.convert(operands[flow.index[0]], np.int32)
     results = [(aval.shape, dtypes.physical(aval.dtype)) for aval in flow.out_avals()]
 
-    def region(body: Any) -> Callable[[], None]:
+    def region(number: int, body: Any) -> Callable[[], None]:
         return ctx.region([], lambda: ctx.inside(
-            body.jaxpr, [operands[number] for number in body.takes]))
+            body.jaxpr, [operands[place] for place in body.takes], f"branch_{number}_fun"))
 
     return ctx.emit_all("stablehlo.case", [index], results,
-                         regions=[region(body) for body in flow.bodies])
+                         regions=[region(number, body) for number, body in enumerate(flow.bodies)])
 
 
 def while_loop(ctx: Emitter, flow: Structure, operands: Sequence[Value]) -> list[Value]:
@@ -34,10 +34,10 @@ def while_loop(ctx: Emitter, flow: Structure, operands: Sequence[Value]) -> list
     types = [(x.shape, x.dtype) for x in operands]
 
     def condition(*values: Value) -> Sequence[Value]:
-        return ctx.inside(predicate.jaxpr, [values[number] for number in predicate.takes])
+        return ctx.inside(predicate.jaxpr, [values[number] for number in predicate.takes], "cond")
 
     def step(*values: Value) -> Sequence[Value]:
-        new = ctx.inside(body.jaxpr, [values[number] for number in body.takes])
+        new = ctx.inside(body.jaxpr, [values[number] for number in body.takes], "body")
         after = dict(zip(flow.carries, new, strict=True))
         return [after.get(number, x) for number, x in enumerate(values)]
 
@@ -69,7 +69,7 @@ def scan(ctx: Emitter, flow: Structure, operands: Sequence[Value]) -> list[Value
             if flow.roles[number] is Role.SCANNED:
                 x = ctx.at(x, place)
             given.append(x)
-        new = ctx.inside(body.jaxpr, given)
+        new = ctx.inside(body.jaxpr, given, "body")
         after = dict(zip(flow.carries, new[:count], strict=True))
         kept = [after.get(number, x) for number, x in enumerate(values[:len(operands)])]
         filled = [ctx.put(old, x, place) for old, x in zip(

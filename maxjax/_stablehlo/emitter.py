@@ -437,8 +437,10 @@ class Emitter(Writer, Lowering[Value]):
         return [x, y]
 
     # --- control flow ---
-    def inside(self, closed: ClosedJaxpr, values: Sequence[Value]) -> list[Value]:
-        return self.lower_closed(closed, values)
+    def inside(self, closed: ClosedJaxpr, values: Sequence[Value], part: str) -> list[Value]:
+        """A jaxpr of a loop or a choice, which is that part of it."""
+        with self.part_of(part):
+            return self.lower_closed(closed, values)
 
     def control_flow(self, name: str, flow: Structure, operands: Sequence[Value]) -> list[Value]:
         if not flow.is_loop:

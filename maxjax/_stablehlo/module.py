@@ -24,7 +24,7 @@ from maxjax._stablehlo.keys import with_words
 from maxjax._stablehlo.rules import rules
 from maxjax._stablehlo.symbolic import SymbolicEmitter
 from maxjax._stablehlo.writer import Value
-from maxjax._transforms.simplify import simplify
+from maxjax._transforms.simplify import inline_named, simplify
 
 
 @functools.cache
@@ -67,6 +67,8 @@ def module_text(name: str, closed: ClosedJaxpr, results: Sequence[str],
 
 def _module_text(emitter: Emitter, name: str, closed: ClosedJaxpr, results: Sequence[str],
                  arguments: Sequence[str], devices: Devices | None) -> str:
+    if emitter.located is not None:
+        closed = inline_named(closed)
     closed = simplify(with_words(closed))
     jaxpr = closed.jaxpr
     emitter.depth = 2

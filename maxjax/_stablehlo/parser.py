@@ -296,7 +296,8 @@ class Parser:
             name = words.kind("name", "an operation")
             operation = pretty.read(self, _FUNCTION_WORDS.get(name, name),
                                     sum(count for _, count in labels), where)
-        self._skip_location()
+        if words.at("loc"):
+            operation.location = self.attributes.location().text
         if sum(count for _, count in labels) != len(operation.results):
             raise Unreadable(where, f"{operation.name} has {len(operation.results)} results")
         self._bind(labels, operation.results)

@@ -88,6 +88,7 @@ class Operation:
       attributes: by name; integers, strings, lists, records, ``Dense`` and so on.
       regions: each of one block.
       where: the place in the file.
+      location: what it says of where it comes from, in parentheses.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Operation:
     attributes: dict[str, Any]
     regions: list[Block]
     where: str
+    location: str = ""
 
 
 @dataclasses.dataclass(slots=True)

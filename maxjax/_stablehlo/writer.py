@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxjax._base.interrupts import context_manager
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._stablehlo.operations import BINARY, UNARY
@@ -44,6 +45,8 @@ class Writer:
         self.located = located
         self.lines: list[str] = []
         self.depth = 0
+        # The scopes of the loops and branches that are being written.
+        self._around = f"jit({located})"
         self._count = 0
 
     def line(self, text: str) -> None:
@@ -54,11 +57,27 @@ class Writer:
         if self.located is None or self.eqn is None:
             return ""
         source = self.eqn.source
-        scopes = source.name_stack if source else ""
-        names = [f"jit({self.located})", *([scopes] if scopes else []), self.eqn.primitive.name]
         child = "" if source is None else (
             f"({json.dumps(source.code.co_filename)}:{source.line}:0)")
-        return f" loc({json.dumps('/'.join(names))}{child})"
+        return f" loc({json.dumps(self._place(self.eqn))}{child})"
+
+    def _place(self, eqn: JaxprEqn) -> str:
+        """The scopes of an equation and its name; a scan is a loop like any other."""
+        flow = eqn.primitive.inner.control_flow
+        name = "while" if flow is not None and flow.length else eqn.primitive.name
+        scopes = eqn.source.name_stack if eqn.source else ""
+        return "/".join([self._around, *([scopes] if scopes else []), name])
+
+    @context_manager
+    def part_of(self, part: str) -> Iterator[None]:
+        """What is written inside is a part of the equation that is being written."""
+        outer = self._around
+        if self.eqn is not None:
+            self._around = f"{self._place(self.eqn)}/{part}"
+        try:
+            yield
+        finally:
+            self._around = outer
 
     def attributes(self) -> str:
         """What the user has to say of the operation that is being written, as an attribute."""

@@ -117,6 +117,13 @@ OPERATIONS = {
     "sort_indices": lambda s, m: s.bcoo_sort_indices(m),
     "sum_duplicates": lambda s, m: (m + m).sum_duplicates(nse=30),
     "concatenate": lambda s, m: s.bcoo_concatenate([m, m], dimension=0).todense(),
+    "concatenate a row": lambda s, m: s.bcoo_concatenate(
+        [m[0, 0, None], m[1, 1:3], m[:1, 2].update_layout(n_batch=0)], dimension=0).todense()
+    if not m.n_dense else m,
+    "concatenate rows": lambda s, m: s.bcoo_concatenate(
+        [m[0, 0, None], m[:1, 2].update_layout(n_batch=0), m[1, 1, None]], dimension=0)
+    if not m.n_dense else m,
+    "one layout": lambda s, m: m[:1].update_layout(n_batch=1),
     "broadcast": lambda s, m: s.bcoo_broadcast_in_dim(
         m, shape=(3, *m.shape), broadcast_dimensions=(1, 2, 3, 4)),
     "multiply": lambda s, m: ((m * m).todense(), m * DENSE, 2 * m, m / 2.0),

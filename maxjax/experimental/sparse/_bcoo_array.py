@@ -346,11 +346,11 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
 
     Args:
       n_batch, n_dense: the new numbers; by default unchanged.
-      on_inefficient: what to do if dimensions become batch or dense ones: "error", "warn" or None,
-        nothing.
+      on_inefficient: what to do if dimensions of more than one element become batch or dense ones:
+        "error", "warn" or None, nothing.
 
     Raises:
-      SparseEfficiencyError: dimensions become batch or dense ones and it is "error".
+      SparseEfficiencyError: such dimensions become batch or dense ones and it is "error".
       ValueError: there are not so many dimensions.
 
     >>> from maxjax.experimental import sparse
@@ -371,8 +371,11 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
     if on_inefficient not in ("error", "warn", None):
         raise ValueError(f"on_inefficent={on_inefficient!r}; expected one of ['error', 'warn', "
                          "None].")
-    for name, old, new in (("n_batch", mat.n_batch, batch), ("n_dense", mat.n_dense, dense)):
-        if new <= old:
+    last = mat.ndim - mat.n_dense
+    for name, old, new, sizes in (
+            ("n_dense", mat.n_dense, dense, mat.shape[mat.ndim - dense:last]),
+            ("n_batch", mat.n_batch, batch, mat.shape[mat.n_batch:batch])):
+        if new <= old or all(size <= 1 for size in sizes):
             continue
         message = (f"For matrix of shape {mat.shape}, increasing {name} from {old} to {new} "
                    "results in inefficient storage.")
@@ -381,7 +384,8 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
                 f"{message} To disable this error, set the on_inefficient argument of "
                 "bcoo_update_layout to 'warn' or None.")
         if on_inefficient == "warn":
-            warnings.warn(message, SparseEfficiencyWarning, stacklevel=2)
+            warnings.warn(f"{message} To disable this warning, set the on_inefficient argument of "
+                          "bcoo_update_layout to None.", SparseEfficiencyWarning, stacklevel=2)
     with relaxed():
         while mat.n_dense > dense:
             mat = _first_dense_to_sparse(mat)

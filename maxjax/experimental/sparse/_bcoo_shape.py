@@ -151,11 +151,12 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
                          f"Got {operands}")
     shape = _dense_shape(lambda *xs: lax.concatenate(xs, dimension),
                          *[mat.shape for mat in operands])
+    if len({mat.n_dense for mat in operands}) > 1:
+        raise ValueError("bcoo_concatenate requires inputs to have matching dense dimensions.")
+    operands = _aligned_batches(operands)
     n_batch, n_sparse = operands[0].n_batch, operands[0].n_sparse
-    for kind, name in (("n_batch", "batch"), ("n_dense", "dense")):
-        if len({getattr(mat, kind) for mat in operands}) > 1:
-            raise ValueError(f"bcoo_concatenate requires inputs to have matching {name} "
-                             "dimensions.")
+    if any(mat.n_batch != n_batch for mat in operands):
+        raise ValueError("bcoo_concatenate requires inputs to have matching batch dimensions.")
     if dimension >= n_batch + n_sparse:
         raise NotImplementedError("Concatenation along dense dimensions.")
     with relaxed():
@@ -175,6 +176,17 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
             offset += mat.shape[dimension]
         data = lax.concatenate([mat.data for mat in mats], n_batch)
         return BCOO((data, lax.concatenate(indices, n_batch)), shape=shape)
+
+
+def _aligned_batches(operands: Sequence[BCOO]) -> Sequence[BCOO]:
+    """``x[None]`` has a batch dimension of size 1, where others may have a sparse one."""
+    if {mat.n_batch for mat in operands} != {0, 1}:
+        return operands
+    for n_batch in (1, 0):
+        if all(mat.shape[0] == 1 for mat in operands if mat.n_batch != n_batch):
+            return [mat if mat.n_batch == n_batch else bcoo_update_layout(mat, n_batch=n_batch)
+                    for mat in operands]
+    return operands
 
 
 def _with_nse(mat: BCOO, nse: int) -> BCOO:

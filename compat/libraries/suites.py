@@ -98,7 +98,7 @@ def source_of(suite: Suite) -> Path:
                            f"folder with them, --source {suite.name}=FOLDER")
     target = SOURCES / f"{suite.package}-{suite.version}"
     if target.is_dir():
-        return target
+        return target.resolve()
     SOURCES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=SOURCES) as folder:
         # pip looks at the metadata, for which it builds with wheels of the build tools.
@@ -114,7 +114,7 @@ def source_of(suite: Suite) -> Path:
             archive.extractall(folder, filter="data")
         inside, = (path for path in Path(folder).iterdir() if path.is_dir())
         inside.rename(target)
-    return target
+    return target.resolve()    # Else pytest names tests below a link without their files.
 
 
 def is_checkout(suite: Suite, folder: Path) -> bool:

@@ -7,8 +7,9 @@ a run goes on where the one before was stopped.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from compat import ROOT
@@ -38,6 +39,18 @@ def ended_path(results: Path) -> Path:
 
 def is_ended(folder: Path, library: str, suite: str, file: str) -> bool:
     return ended_path(results_path(folder, library, suite, file)).exists()
+
+
+def note_run(folder: Path, suite: str, what: Mapping[str, str]) -> None:
+    """Keeps what a suite's last run was made from, beside its results."""
+    (folder / suite / "run.json").write_text(json.dumps(what))
+
+
+def noted_run(folder: Path, suite: str) -> dict[str, str]:
+    """What a suite's last run was made from; nothing where it was not run."""
+    path = folder / suite / "run.json"
+    noted: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+    return noted
 
 
 def ran(folder: Path, suite: str, files: Sequence[str]) -> list[str]:

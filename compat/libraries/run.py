@@ -7,10 +7,11 @@
     python -m compat.libraries --report        what is kept, without a run
 
 Tests come with the source distributions of the installed versions; where those have none, a suite
-runs from a folder that --source names. Each file runs whole on maxjax; JAX, which compiles what it
-runs, runs what does not pass on maxjax, and of what does a sample, for the time. The run fails
-where a test fails that passes on JAX and that compat/libraries.toml does not list, and where one
-passes that it lists. Results are kept in .compat/libraries and written into docs/libraries.md.
+runs from a folder that --source names, or from a checkout below the folder that --from names. Each
+file runs whole on maxjax; JAX, which compiles what it runs, runs what does not pass on maxjax, and
+of what does a sample, for the time. The run fails where a test fails that passes on JAX and that
+compat/libraries.toml does not list, and where one passes that it lists. Results are kept in
+.compat/libraries and written into docs/libraries.md.
 """
 
 from __future__ import annotations
@@ -24,10 +25,18 @@ from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path
 
-from compat import processes
+from compat import processes, state
 from compat.jax_tests import records
 from compat.libraries import compare, section
-from compat.libraries.suites import SUITES, WITHOUT_TESTS, Suite, files_of, source_of
+from compat.libraries.suites import (
+    SUITES,
+    WITHOUT_TESTS,
+    Suite,
+    files_of,
+    is_checkout,
+    revision_of,
+    source_of,
+)
 
 
 def command_of(suite: Suite, library: str, file: str, source: Path,
@@ -88,6 +97,7 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> None:
       ValueError: no file has the name that ``--file`` asks for.
     """
     source = options.sources.get(suite.name) or source_of(suite)
+    _ = suite.version   # An error at once where the library is not installed.
     files = files_of(suite, source)
     chosen = [file for file in files if any(fnmatch(file, pattern) for pattern in options.file)]
     if not chosen:
@@ -99,6 +109,8 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> None:
             if not options.keep:
                 for suffix in (".jsonl", ".ended", ".log", ".wanted"):
                     results.with_suffix(suffix).unlink(missing_ok=True)
+    compare.note_run(options.results, suite.name, {
+        **state.provenance(), "tests": revision_of(source)})
     sampled = set(files[::compare.SAMPLED_FILES])
     limit = time.monotonic() + options.suite_seconds
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -109,13 +121,23 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> None:
               "--keep goes on with what is left", flush=True)
 
 
-def sources(words: Sequence[str]) -> dict[str, Path]:
-    """``NAME=FOLDER``, as folders by the suites' names.
+def sources(words: Sequence[str], among: Sequence[Path] = ()) -> dict[str, Path]:
+    """Folders by the suites' names.
+
+    Args:
+      words: ``NAME=FOLDER`` each; they go before what is found.
+      among: folders whose folders are looked at for checkouts.
 
     Raises:
-      ValueError: no such suite or folder.
+      ValueError: no such suite or folder, or no checkout.
     """
     found = {}
+    for above in among:
+        here = {name: folder.resolve() for folder in sorted(above.glob("*/"))
+                for name, suite in SUITES.items() if is_checkout(suite, folder)}
+        if not here:
+            raise ValueError(f"no folder below {above} has the name and the tests of a suite")
+        found |= here
     for word in words:
         name, _, folder = word.partition("=")
         if name not in SUITES or not Path(folder).is_dir():
@@ -137,6 +159,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--keep", action="store_true", help="run only what has no result yet")
     made.add_argument("--source", action="append", default=[], metavar="NAME=FOLDER",
                       help="a suite's sources, in place of its source distribution")
+    made.add_argument("--from", dest="among", action="append", type=Path, default=[],
+                      metavar="FOLDER", help="a folder with checkouts, each of which is the "
+                      "source of the suite, or suites, of its name")
     made.add_argument("--jobs", type=int, default=os.cpu_count(), help="files at once; all cores")
     made.add_argument("--compile", choices=["never", "auto", "always"], default="auto",
                       help="maxjax's mode; what users get by default")
@@ -152,7 +177,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
-        options.sources = sources(options.source)
+        options.sources = sources(options.source, options.among)
         known = records.read_known(options.known)
         if unknown := set(options.suites) - set(SUITES):
             raise ValueError(f"no suites {sorted(unknown)}; there are {', '.join(SUITES)}")
@@ -185,7 +210,8 @@ def _files(options: argparse.Namespace, name: str) -> list[str]:
 def row_of(options: argparse.Namespace, name: str) -> section.Row:
     files = _files(options, name)
     ended = compare.ran(options.results, name, files)
-    return section.Row(len(ended), len(files), compare.times(options.results, name, ended))
+    return section.Row(len(ended), len(files), compare.times(options.results, name, ended),
+                       compare.noted_run(options.results, name))
 
 
 def judge(options: argparse.Namespace, known: Sequence[records.Known],

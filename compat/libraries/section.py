@@ -16,30 +16,39 @@ from compat.libraries.suites import SUITES, WITHOUT_TESTS
 PAGE = ROOT / "docs" / "libraries.md"
 ENDS = "<!-- the libraries' own tests -->", "<!-- end of the libraries' own tests -->"
 INTRODUCTION = (
-    "`make libraries` runs the tests that come with the libraries' source distributions, "
-    "unchanged, by `python -m maxjax -m pytest`, compiled as by default, file by file, with a "
-    "limit for each test; and on JAX what does not pass on maxjax, and, for the time, a sample of "
-    "what does. Failed are tests that pass on JAX, known those with a reason, listed below. Time "
-    "is maxjax's / JAX's, over so many tests. The commit is that of a suite's last run; "
-    "`python -m compat.libraries SUITE` runs one, `--keep` goes on with what is left.")
+    "`make libraries` runs the tests that come with the libraries' source distributions, or are in "
+    "a checkout, whose commit is named, unchanged, by `python -m maxjax -m pytest`, compiled as by "
+    "default, file by file, with a limit for each test; and on JAX what does not pass on maxjax, "
+    "and, for the time, a sample of what does. Failed are tests that pass on JAX, known those with "
+    "a reason, listed below. Time is maxjax's / JAX's, over so many tests. The commit is that of a "
+    "suite's last run; `python -m compat.libraries SUITE` runs one, `--keep` goes on with what is "
+    "left.")
 HEAD = ("| suite | version | files | passed | failed | known | failed on JAX too | skipped | time "
         "| run, from commit |")
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """How many of a suite's files were run to their end, how many it has, and the times."""
+    """A suite's line but for its counts.
+
+    Attributes:
+      ran, files: how many of its files were run to their end, and how many it has.
+      made: what the last run was made from, as ``state.provenance`` tells it, with the commit of
+        the checkout that the tests are of.
+    """
 
     ran: int
     files: int
     times: compare.Times
+    made: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def _line(name: str, counts: Counter[str], row: Row) -> str:
-    made = state.provenance()
+    made = row.made or state.provenance()
+    version = " at ".join(filter(None, (SUITES[name].version, made.get("tests"))))
     times = row.times
     ratio = f"{times.ours / times.theirs:.2f} (of {times.tests})" if times.theirs else "-"
-    cells = [name, SUITES[name].version, f"{row.ran} of {row.files}", counts["passed"],
+    cells = [name, version, f"{row.ran} of {row.files}", counts["passed"],
              counts["failed"], counts["internal"] + counts["difference"],
              counts[compare.ON_JAX_TOO], counts["skipped"], ratio,
              f"{made['day']}, {made['commit']}"]
@@ -63,7 +72,8 @@ def markdown(text: str, known: Sequence[Known], verdict: Verdict, rows: Mapping[
     unknown = [f"- {result.file}, not settled: `{result.name}` ({result.error[:100]})"
                for result in verdict.failed]
     return "\n".join([
-        *lines, "", f"The source distributions of {', '.join(WITHOUT_TESTS)} have no tests.", "",
+        *lines, "", f"The source distributions of {', '.join(WITHOUT_TESTS)} have no tests: they "
+        "run from checkouts.", "",
         "What is known of them, and how many tests or patterns of names:", "", *reasons, *unknown,
         ENDS[1]])
 

@@ -38,7 +38,17 @@ class Suite:
 
     @property
     def version(self) -> str:
-        return metadata.version(self.package)
+        """That of the installed distribution.
+
+        Raises:
+          RuntimeError: it is not installed.
+        """
+        try:
+            return metadata.version(self.package)
+        except metadata.PackageNotFoundError as error:
+            raise RuntimeError(
+                f"{self.package} is not installed here: compat/libraries/requirements.txt and "
+                "requirements_more.txt have it") from error
 
 
 # flax's own configuration makes an error of each warning, NumPy's and Orbax's among them.
@@ -68,6 +78,11 @@ SUITES = {suite.name: suite for suite in (
     Suite("lineax", "lineax", ("tests",), in_sdist=False),
     Suite("optimistix", "optimistix", ("tests",), in_sdist=False),
     Suite("orbax-checkpoint", "orbax-checkpoint", ("orbax/checkpoint",), in_sdist=False),
+    Suite("ott", "ott-jax", ("tests",), in_sdist=False),
+    Suite("dynamax", "dynamax", ("dynamax",), in_sdist=False),
+    Suite("e3nn-jax", "e3nn-jax", ("tests",), in_sdist=False),
+    Suite("jax-md", "jax-md", ("tests",), in_sdist=False),
+    Suite("netket", "netket", ("test",), in_sdist=False),
 )}
 WITHOUT_TESTS = tuple(name for name, suite in SUITES.items() if not suite.in_sdist)
 
@@ -83,7 +98,7 @@ def source_of(suite: Suite) -> Path:
                            f"folder with them, --source {suite.name}=FOLDER")
     target = SOURCES / f"{suite.package}-{suite.version}"
     if target.is_dir():
-        return target
+        return target.resolve()
     SOURCES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=SOURCES) as folder:
         # pip looks at the metadata, for which it builds with wheels of the build tools.
@@ -99,7 +114,23 @@ def source_of(suite: Suite) -> Path:
             archive.extractall(folder, filter="data")
         inside, = (path for path in Path(folder).iterdir() if path.is_dir())
         inside.rename(target)
-    return target
+    return target.resolve()    # Else pytest names tests below a link without their files.
+
+
+def is_checkout(suite: Suite, folder: Path) -> bool:
+    """Whether a folder has the suite's or the distribution's name, and the tests."""
+    return (folder.name.lower() in (suite.name, suite.package)
+            and any((folder / path).exists() for path in suite.paths))
+
+
+def revision_of(source: Path) -> str:
+    """The commit of a checkout; nothing where a folder is none, or is only within one."""
+    got = subprocess.run(["git", "-C", str(source), "rev-parse", "--show-prefix", "--short=9",
+                          "HEAD"], capture_output=True, text=True)
+    if got.returncode:
+        return ""
+    prefix, commit = got.stdout.splitlines()
+    return "" if prefix else commit
 
 
 def files_of(suite: Suite, source: Path) -> list[str]:

@@ -22,7 +22,7 @@ from maxjax._ir.primitive import Primitive, forget_specs, registry
 from maxjax._ir.rule_groups import Host
 from maxjax._ir.runtime import installed
 from maxjax._ir.staging import trace_to_jaxpr
-from maxjax._ir.trace import Array, as_given, aval_of, context
+from maxjax._ir.trace import Array, all_as_given, as_given, aval_of, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import ArrayLike, Function, HostValue, Params, Value
 from maxjax._primitives.rules import Linear
@@ -330,7 +330,8 @@ def without_zero(value: object) -> Any:
 def _our_jvp(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
     def jvp(primals: Sequence[Array], tangents: Sequence[Array | None], /, **params: object) -> Any:
         avals = [aval_of(x).tangent() for x in primals]
-        out, tangent = rule(tuple(primals), tuple(_with_zeros(tangents, avals)), **params)
+        out, tangent = rule(tuple(all_as_given(primals)),
+                            tuple(_with_zeros(all_as_given(tangents), avals)), **params)
         if primitive.multiple_results:
             return operands_of(out), [without_zero(t) for t in tangent]
         return operands_of([out])[0], without_zero(tangent)

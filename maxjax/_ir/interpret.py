@@ -119,12 +119,17 @@ class _Writer:
                 results = "_"
         self.lines.append(f"    {results} = {expression}")
         freed = [atom for atom in eqn.invars if self._last.get(atom) == position
-                 and atom.aval.nbytes > _FREE_BYTES]
+                 and (atom.aval.nbytes > _FREE_BYTES or self._may_hold_given(atom))]
         names_freed = list(map(self.read, dict.fromkeys(freed)))
         if taken is not None:
             names_freed += [x for x in (self.read(taken), "out") if x not in names_freed]
         if names_freed:
             self.lines.append(f"    {' = '.join(names_freed)} = None")
+
+    def _may_hold_given(self, atom: Atom) -> bool:
+        """Whether a value may be a view, by which it would keep what is donated from being
+        overwritten later."""
+        return bool(self._given) and atom not in self._fresh and atom not in self._kept
 
     def _taken(self, position: int, eqn: JaxprEqn, run: object) -> Atom | None:
         """The operand whose memory the result takes, if it may; decided in a line of its own: as an
@@ -145,7 +150,11 @@ class _Writer:
 
 def _overwritten(eqn: JaxprEqn, run: object, operands: Sequence[Atom]) -> Atom | None:
     """The operand that an equation may write its result to, of those that it reads last: where its
-    rule is a function of NumPy's that computes element by element."""
+    rule is a function of NumPy's that computes element by element, or updates its first operand."""
+    if eqn.primitive.host.updates:
+        updated = eqn.invars[0]
+        return (updated if updated in operands and updated.aval.shape
+                and eqn.invars.count(updated) == 1 else None)
     if not isinstance(run, np.ufunc) or run.nout != 1 or run.signature is not None:
         return None
     result, = eqn.outvars

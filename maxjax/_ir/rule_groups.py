@@ -60,6 +60,8 @@ class Host:
       expression: ``(avals, operands)`` -> the application as a Python expression for tier 0, where
         that is cheaper than a call of a NumPy function; None where the NumPy rule is called.
         ``avals`` are of operands and results.
+      updates: the result is the first operand but for some of its elements, and ``evaluate`` takes
+        ``out``: None, or that operand, whose memory it may write the result to.
       calls_blas: NumPy calls BLAS, whose number of threads follows what else runs. It does not
         survive a fork during a call that uses them: forks wait for it.
       uses_one_thread: ``(in_avals, out_avals, **params)`` -> whether BLAS uses no threads for
@@ -71,6 +73,7 @@ class Host:
     specialize: rules.Specialize | None = None
     alone: rules.Specialize | None = None
     expression: rules.Expression | None = None
+    updates: bool = False
     calls_blas: bool = False
     uses_one_thread: rules.UsesOneThread | None = None
 

@@ -196,9 +196,9 @@ def _dynamic_update_slice_abstract(x: ShapedArray, update: ShapedArray, *starts:
     return x.strip_weak_type()
 
 
-def _dynamic_update_slice_evaluate(x: np.ndarray, update: np.ndarray, *starts: np.ndarray
-                                   ) -> np.ndarray:
-    out = np.array(x)
+def _dynamic_update_slice_evaluate(x: np.ndarray, update: np.ndarray, *starts: np.ndarray,
+                                   out: np.ndarray | None = None) -> np.ndarray:
+    out = np.array(x) if out is None else out
     out[_region(starts, update.shape, out.shape)] = update
     return out
 
@@ -283,7 +283,8 @@ dynamic_update_slice_p = Primitive(
     linearity=Linearity(slice(2)), sharded=Sharded(passes_unreduced=slice(2)),
     abstract=_dynamic_update_slice_abstract,
     evaluate=_dynamic_update_slice_evaluate,
-    host=Host(condition=lambda x, update, *starts: slice_host_reason(x, update.shape)),
+    host=Host(condition=lambda x, update, *starts: slice_host_reason(x, update.shape),
+              updates=True),
     lower=_dynamic_update_slice_lower,
     jvp=_dynamic_update_slice_jvp,
     transpose=_dynamic_update_slice_transpose,

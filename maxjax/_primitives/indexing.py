@@ -280,9 +280,11 @@ def _scatter_abstract(x: ShapedArray, indices: ShapedArray, updates: ShapedArray
 def _scatter_evaluate(kind: str):
     def evaluate(x: np.ndarray, indices: np.ndarray, updates: np.ndarray, *,
                  dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
-                 unique_indices: bool, indices_are_sorted: bool) -> np.ndarray:
+                 unique_indices: bool, indices_are_sorted: bool,
+                 out: np.ndarray | None = None) -> np.ndarray:
         x = np.asarray(x)
-        out = np.array(x, order="C")
+        if out is None or not out.flags.c_contiguous:
+            out = np.array(x, order="C")
         if not updates.size or not x.size:
             return out
         plan = scatter_plan(x.shape, indices.shape, updates.shape, dimension_numbers)
@@ -355,7 +357,7 @@ def _scatter(name: str, kind: str, jvp: Callable[..., Any],
             mode=instance(GatherScatterMode), unique_indices=FLAG, indices_are_sorted=FLAG),
         abstract=_scatter_abstract if kind == "set" else of_numbers(name, _scatter_abstract),
         evaluate=_scatter_evaluate(kind),
-        host=Host(condition=host_reason),
+        host=Host(condition=host_reason, updates=True),
         lower=gather_lowering.scatter(kind, update),
         jvp=jvp,
         transpose=transpose,

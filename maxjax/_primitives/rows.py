@@ -12,7 +12,7 @@ import numpy as np
 
 from maxjax._base import dtypes, native
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.rule_groups import Derivative
+from maxjax._ir.rule_groups import Derivative, Host
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis
@@ -67,9 +67,10 @@ take_rows_p = Primitive(
 # --- scatter_rows ---------------------------------------------------------------------------------
 
 
-def _scatter_rows_evaluate(x: np.ndarray, rows: np.ndarray, updates: np.ndarray, *, kind: str
-                           ) -> np.ndarray:
-    out = np.array(x, order="C")
+def _scatter_rows_evaluate(x: np.ndarray, rows: np.ndarray, updates: np.ndarray, *, kind: str,
+                           out: np.ndarray | None = None) -> np.ndarray:
+    if out is None or not out.flags.c_contiguous:
+        out = np.array(x, order="C")
     kept = rows < x.shape[0]
     if not kept.all():
         rows, updates = rows[kept], updates[kept]
@@ -104,6 +105,7 @@ scatter_rows_p = Primitive(
     # kind is "set" (the last one counts), "add", "mul", "min" or "max"
     abstract=lambda x, rows, updates, *, kind: ShapedArray(x.shape, x.dtype),
     evaluate=_scatter_rows_evaluate,
+    host=Host(updates=True),
     lower=lambda ctx, x, rows, updates, *, kind: ctx.scatter_rows(kind, x, rows, updates),
     derivative=Derivative(missing=_NO_DERIVATIVE),
     batch=_scatter_rows_batch,

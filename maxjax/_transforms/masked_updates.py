@@ -13,7 +13,8 @@ examples that are done:
 
 and for a slice at one place in all examples, an update with what they have there. So is an update
 that one condition undoes, which bounded loops of libraries make of each of their steps, and one of
-several places, one after the other.
+several places, one after the other. Copies between them, which libraries make of what loops carry,
+are what they copy.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from maxjax._primitives.indexing import (
     scatter_sub_p,
     scatter_to_gather,
 )
+from maxjax._primitives.layout import copy_p
 
 
 class _Masked(NamedTuple):
@@ -63,11 +65,13 @@ def mask_updates(closed: ClosedJaxpr) -> ClosedJaxpr:
     if not found or closed.effects:
         return closed
     updates = {id(update) for masked in found.values() for update in masked.updates}
+    chosen = {update.outvars[0] for masked in found.values() for update in masked.updates}
+    copied = _copied(closed)
     values: dict[Atom, Any] = {}
 
     def rule(eqn: JaxprEqn, operands: list[Value]) -> Sequence[Any]:
         values.update(zip(eqn.invars, operands, strict=True))
-        if id(eqn) in updates:
+        if id(eqn) in updates or eqn.outvars and copied.get(eqn.outvars[0]) in chosen:
             return [None]       # nothing else reads it
         masked = found.get(eqn.outvars[0]) if eqn.outvars else None
         if masked is None:
@@ -87,6 +91,16 @@ def mask_updates(closed: ClosedJaxpr) -> ClosedJaxpr:
     return trace_to_jaxpr(flat, closed.in_avals, closed.jaxpr.debug_info)
 
 
+def _copied(closed: ClosedJaxpr) -> dict[Atom, Atom]:
+    """What each copy is of, in the end."""
+    found: dict[Atom, Atom] = {}
+    for eqn in closed.jaxpr.eqns:
+        if eqn.primitive is copy_p:
+            operand, = eqn.invars
+            found[eqn.outvars[0]] = found.get(operand, operand)
+    return found
+
+
 def _masked(closed: ClosedJaxpr) -> dict[Var, _Masked]:
     jaxpr = closed.jaxpr
     updates: dict[Atom, JaxprEqn] = {}
@@ -101,18 +115,21 @@ def _masked(closed: ClosedJaxpr) -> dict[Var, _Masked]:
             choices.append(eqn)
     if not choices:
         return {}
-    uses = Counter(atom for eqn in jaxpr.eqns for atom in eqn.invars)
-    uses.update(jaxpr.outvars)
+    copied = _copied(closed)
+    uses = Counter(copied.get(atom, atom) for eqn in jaxpr.eqns if eqn.primitive is not copy_p
+                   for atom in eqn.invars)
+    uses.update(copied.get(atom, atom) for atom in jaxpr.outvars)
 
     def between(old: Atom, new: Atom) -> tuple[JaxprEqn, ...]:
         """The updates that lead from an array to another, which nothing else reads; or none."""
         chain: list[JaxprEqn] = []
+        old, new = copied.get(old, old), copied.get(new, new)
         while new is not old:
             update = updates.get(new)
             if update is None or uses[new] != 1:
                 return ()
             chain.append(update)
-            new = update.invars[0]
+            new = copied.get(update.invars[0], update.invars[0])
         return tuple(reversed(chain))
 
     found: dict[Var, _Masked] = {}

@@ -149,6 +149,28 @@ def methods(j):
     return lambda x, y: sum(pair_p.bind(x, y))
 
 
+def test_rules_for_derivatives_get_numbers_as_they_were_given():
+    def run(j):
+        seen = []
+        p = modules(j).core.Primitive("numbers")
+        p.def_impl(lambda x, y: x * y)
+        p.def_abstract_eval(lambda x, y: j.core.ShapedArray(x.shape, x.dtype))
+
+        def jvp(primals, tangents):
+            seen.append([isinstance(x, float) for x in (*primals, *tangents)])
+            return primals[0], tangents[0]
+
+        modules(j).ad.primitive_jvps[p] = jvp
+        one = j.numpy.float32(1)
+        found = [j.jvp(p.bind, (2., one), (3., one)),
+                 j.jvp(lambda x, y: p.bind(p.bind(x, y), y), (2., one), (3., one)),
+                 j.grad(p.bind)(2., one), j.jvp(j.jit(p.bind), (2., one), (3., one)),
+                 j.vmap(lambda x: j.jvp(lambda y: p.bind(y, x), (2.,), (3.,)))(j.numpy.ones(2))]
+        return seen, str([j.typeof(x) for x in j.tree.leaves(found)]), str(found)
+
+    assert run(maxjax) == run(jax)
+
+
 def test_rules_of_types_and_effects():
     outcomes = []
     for j in (jax, maxjax):

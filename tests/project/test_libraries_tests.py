@@ -1,6 +1,7 @@
 """The harness of libraries' own tests, on a suite that is made up here."""
 
 import json
+import subprocess
 
 import pytest
 
@@ -172,7 +173,16 @@ def test_suites_name_what_there_is(tmp_path):
     assert suites.files_of(suite, tmp_path) == ["here/a_test.py", "here/test_b.py"]
     with pytest.raises(ValueError, match="names a suite and its sources"):
         run.sources(["no-such-suite=/"])
-    required = (run.compare.ROOT / "compat" / "libraries" / "requirements.txt").read_text()
+    for name in ("equinox/tests", "dm-haiku/haiku", "flax/tests/nnx", "diffrax", "other/tests"):
+        (tmp_path / "checkouts" / name).mkdir(parents=True)
+    found = run.sources(["diffrax=" + str(tmp_path)], [tmp_path / "checkouts"])
+    assert {name: folder.name for name, folder in found.items()} == {
+        "equinox": "equinox", "haiku": "dm-haiku", "flax-linen": "flax", "flax-nnx": "flax",
+        "diffrax": tmp_path.name}
+    with pytest.raises(ValueError, match="no folder below .* has the name and the tests"):
+        run.sources([], [tmp_path / "here"])
+    folder = run.compare.ROOT / "compat" / "libraries"
+    required = "".join(path.read_text() for path in folder.glob("requirements*.txt"))
     for package in [*(suite.package for suite in suites.SUITES.values()), *suites.WITHOUT_TESTS]:
         if package != "numpy":
             assert f"\n{package}==" in required
@@ -217,6 +227,25 @@ def test_rows_of_other_suites_stay(made_up, tmp_path):
     assert page.read_text().startswith("# Libraries\n\n" + section.ENDS[0])
 
 
+def test_a_line_says_what_the_last_run_was_of(made_up, tmp_path, monkeypatch):
+    folder, words = made_up
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a"]
+    assert suites.revision_of(folder) == "" == suites.revision_of(run.compare.ROOT / "tests")
+    for command in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "a"]):
+        subprocess.run([*git, *command], check=True)
+    commit = suites.revision_of(folder)
+    assert len(commit) == 9 and suites.revision_of(folder / "tests") == ""
+    words = [*words, "--results", str(tmp_path), "--file", "*/test_two.py", "--keep"]
+    run.main(words)
+    monkeypatch.setattr(run.state, "provenance", lambda: pytest.fail("nothing is run"))
+    options = run.parser().parse_args(words)
+    options.sources = run.sources(options.source)
+    row = run.row_of(options, "made-up")
+    assert row.made["tests"] == commit and row.made["day"]
+
+
 def test_tests_that_no_source_distribution_has():
     with pytest.raises(RuntimeError, match="has no tests: name a folder"):
         suites.source_of(suites.SUITES["equinox"])
+    with pytest.raises(RuntimeError, match="no-such-package is not installed here"):
+        suites.Suite("some", "no-such-package", ()).version  # noqa: B018

@@ -51,6 +51,7 @@ UPDATES = {
     "promised": lambda i, x: x.at[i].set(7., mode="promise_in_bounds"),
     "int8 index": lambda i, x: x.at[i.astype(jnp.int8)].set(3.),
     "uint32 index": lambda i, x: x.at[i.astype(jnp.uint32)].set(3.),
+    "copied": lambda i, x: jnp.array(jnp.array(jnp.array(x).at[i].set(2.)).at[i // 2].set(1.)),
     "several": lambda i, x: x.at[jnp.array([1, 1, 2]) + i // 4].set(x[:3]),
 }
 

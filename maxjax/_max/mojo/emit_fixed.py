@@ -37,23 +37,22 @@ def fixed_function(schedule: Schedule, call: KernelIntegers, name: str,
     Args:
       known: of operands that are one number, and always the same one, its text.
     """
-    kind = schedule.structure.kind
-    if is_of_short_rows(schedule, call):
-        emitter: _Fixed = _FixedShortRows(schedule, call, name, known)
-    elif kind == "map":
-        emitter = _FixedMap(schedule, call, name, known)
-    elif kind == "rows":
-        if len(call.row_dims) > 1:
-            return None
-        emitter = _FixedRows(schedule, call, name, known)
-    elif kind == "columns" and not schedule.phases[0].stored and (
-            call.rows <= _MOST_ROWS or call.rows * call.length <= _MOST_IN_PARTS):
-        # Nothing is stored while rows are gone through.
-        emitter = _FixedColumns(schedule, call, name, known)
-    else:
+    if not has_fixed_function(schedule, call):
         return None
+    emitters = {"map": _FixedMap, "rows": _FixedRows, "columns": _FixedColumns}
+    emitter = (_FixedShortRows if is_of_short_rows(schedule, call)
+               else emitters[schedule.structure.kind])(schedule, call, name, known)
     emitter.write()
     return emitter.lines
+
+
+def has_fixed_function(schedule: Schedule, call: KernelIntegers) -> bool:
+    kind = schedule.structure.kind
+    if kind == "columns":
+        # Nothing is stored while rows are gone through.
+        return not schedule.phases[0].stored and (
+            call.rows <= _MOST_ROWS or call.rows * call.length <= _MOST_IN_PARTS)
+    return kind == "map" or is_of_short_rows(schedule, call) or len(call.row_dims) <= 1
 
 
 def is_of_short_rows(schedule: Schedule, call: KernelIntegers) -> bool:

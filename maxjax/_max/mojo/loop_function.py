@@ -32,7 +32,11 @@ from maxjax._max.mojo.abi import (
 )
 from maxjax._max.mojo.bytecode import MACHINE
 from maxjax._max.mojo.cost import suits_machine
-from maxjax._max.mojo.emit_fixed import fixed_function, is_of_short_rows
+from maxjax._max.mojo.emit_fixed import (
+    fixed_function,
+    has_fixed_function,
+    is_of_short_rows,
+)
 from maxjax._max.mojo.emit_loop import MOST_MULTIPLIED, LoopForm
 from maxjax._max.mojo.emitter import REDUCERS, stored_name
 from maxjax._max.mojo.forms import Form, GroupCode
@@ -42,6 +46,7 @@ from maxjax._max.mojo.scalar_code import COMBINED, LoopCode
 from maxjax._max.mojo.schedule import Schedule, schedule_of
 from maxjax._max.mojo.structure import KernelStructure
 from maxjax._max.mojo.tape import Step, Tape, WindowUpdate
+from maxjax._max.mojo.window_reads import InPlace, reading_in_place
 from maxjax._max.mojo.window_updates import Fused, fused
 
 if TYPE_CHECKING:
@@ -214,16 +219,23 @@ class _Writer:
         updates = {update.group: (update, group) for update in tape.updates
                    if (group := self.in_place(tape, update)) is not None}
         moved = {x for update, _ in updates.values() for x in (update.read, update.write)}
+        there = self.reading(tape, {number: group for number, (_, group) in updates.items()})
+        read = {x for group in there.values() for x, _ in group.operands.values()}
+        windows: dict[int, str] = {}    # that are read where they are, the texts of their addresses
         for number, (step, at) in enumerate(zip(tape.steps, ats, strict=True)):
             self.steps += 1
             if self.steps > _MOST_STEPS:
                 raise _Unsuited
             if number in moved:
                 self.own += 1
+            elif number in read:
+                windows[number] = self.read_there(step, at)
             elif number in updates:
                 update, group = updates[number]
-                self.window_update(step.integers, at, group, tape.steps[update.write].integers,
-                                   ats[update.write])
+                self.window_update(step.integers, at, there[number], windows, group.windows,
+                                   tape.steps[update.write].integers, ats[update.write])
+            elif number in there:
+                self.group_there(step.integers, at, there[number], windows, {})
             else:
                 self.step(step, at)
 
@@ -327,11 +339,8 @@ class _Writer:
         if call.threads > 1:
             raise _Unsuited
         self.own += 1
-        points = math.prod(dim[0] for dim in call.point_dims)
         schedule = code.form.schedule
-        if (structure.kind != "rows" and not is_of_short_rows(schedule, call)
-                and call.length < _least_row(structure)
-                and suits_machine(structure.kind, points, call.rows, call.length)):
+        if _is_left_to_machine(schedule, call):
             self.call(at)
             return
         name = self.fixed(code.form, schedule, call)
@@ -339,6 +348,28 @@ class _Writer:
             self.line(f"{name}({', '.join(self.operands(code.form, call, integers, at))})")
         else:
             self.line(f"{self.part(code.form)}(slots, {at.args}, 0, {call.items})")
+
+    def group_there(self, integers: Sequence[Any], at: _At, group: InPlace,
+                    windows: Mapping[int, str], others: Mapping[int, str]) -> None:
+        """A group that reads windows where they are.
+
+        Args:
+          windows: their addresses, by the steps that would read them.
+          others: the texts of other operands.
+        """
+        form = integers[-1].form
+        name = self.fixed(form, schedule_of(group.structure), group.call)
+        if name is None:
+            raise _Unsuited
+        self.own += 1
+        operands = self.operands(form, group.call, integers, at)
+        for number, (read, offset) in group.operands.items():
+            kind = stored_name(group.structure.operands[number].dtype)
+            operands[number] = (f"{windows[read]}.unsafe_offset({offset})"
+                                f".unsafe_bitcast[Scalar[{kind}]]()")
+        for number, text in others.items():
+            operands[number] = text
+        self.line(f"{name}({', '.join(operands)})")
 
     def operands(self, form: Form, call: KernelIntegers, integers: Sequence[Any], at: _At
                  ) -> list[str]:
@@ -363,24 +394,67 @@ class _Writer:
         call = KernelLayout(len(structure.operands)).read(integers)
         return fused(tape, update, structure, call) if call.threads == 1 else None
 
-    def window_update(self, integers: Sequence[Any], at: _At, group: Fused,
-                      write: Sequence[Any], at_write: _At) -> None:
+    def window_update(self, integers: Sequence[Any], at: _At, group: InPlace,
+                      windows: Mapping[int, str], own: Sequence[int], write: Sequence[Any],
+                      at_write: _At) -> None:
         """A window that a group computes where it is.
 
         Args:
+          windows: the addresses of others that it reads, by steps.
+          own: its operands that are this window.
           write: the integers of the call that would write it.
         """
-        form = integers[-1].form
-        name = self.fixed(form, schedule_of(group.structure), group.call)
-        if name is None:
-            raise _Unsuited
-        self.own += 1
         begin = self.begin(write, at_write, 8)
-        operands = self.operands(form, group.call, integers, at)
-        for number in group.windows:
-            kind = stored_name(group.structure.operands[number].dtype).removeprefix("DType.")
-            operands[number] = f"{self.place(write, at_write, 3, kind)}.unsafe_offset({begin})"
-        self.line(f"{name}({', '.join(operands)})")
+        kinds = {number: stored_name(group.structure.operands[number].dtype).removeprefix("DType.")
+                 for number in own}
+        self.group_there(integers, at, group, windows, {
+            number: f"{self.place(write, at_write, 3, kind)}.unsafe_offset({begin})"
+            for number, kind in kinds.items()})
+
+    def reading(self, tape: Tape, updates: Mapping[int, Fused]) -> dict[int, InPlace]:
+        """The groups that read windows where they are, or compute them there, by their steps."""
+        found = {number: InPlace(group.structure, group.call, {})
+                 for number, group in updates.items()}
+        for read, groups in tape.reads:
+            new = {number: self.there(tape, number, found.get(number), read) for number in groups}
+            found.update({number: group for number, group in new.items() if group is not None}
+                         if all(new.values()) else {})
+        return found
+
+    def there(self, tape: Tape, number: int, group: InPlace | None, read: int) -> InPlace | None:
+        """A group that reads a window where it is, if it can."""
+        *integers, code = tape.steps[number].integers
+        structure = code.form.structure
+        if group is None:
+            if code.code is None or any(x.source is not None for x in structure.values):
+                return None
+            group = InPlace(structure, KernelLayout(len(structure.operands)).read(integers), {})
+            if group.call.threads > 1 or _is_left_to_machine(code.form.schedule, group.call):
+                return None
+        group = reading_in_place(group, read, tape.steps[read])
+        if group is None:
+            return None
+        schedule = schedule_of(group.structure)
+        is_suited = (has_fixed_function(schedule, group.call)
+                     and not _is_left_to_machine(schedule, group.call))
+        return group if is_suited else None
+
+    def read_there(self, step: Step, at: _At) -> str:
+        """The variable of where a window begins that a step would read."""
+        self.own += 1
+        kind, _, bits = step.function.rpartition("_")
+        integers = step.integers
+        if kind == "read_window":
+            begin = self.begin(integers, at, 6)
+        else:
+            inner, index = integers[8], f"int{8 * integers[10]}"
+            begin = self.new("begin")
+            self.line(f"var {begin} = Int({self.place(integers, at, 1, index)}"
+                      f".unsafe_load[width=1](0)) * {inner}")
+        name = self.new("window")
+        self.line(f"var {name} = {self.place(integers, at, 0, f'uint{bits}')}"
+                  f".unsafe_offset({begin})")
+        return name
 
     def fixed(self, form: Form, schedule: Schedule, call: KernelIntegers) -> str | None:
         """The function of a group for its sizes, if it has one."""
@@ -522,6 +596,15 @@ class _Writer:
         self.line(f"copy_fixed[DType.{kind}, {inner[0]}, {inner[1]}, {inner[2]}]"
                   f"({source}.unsafe_offset({offsets[0]}), {result}.unsafe_offset({offsets[1]}))")
         self.depth = depth
+
+
+def _is_left_to_machine(schedule: Schedule, call: KernelIntegers) -> bool:
+    """Whether a group is one of many short rows, which a vector does not go through well."""
+    structure = schedule.structure
+    points = math.prod(dim[0] for dim in call.point_dims)
+    return (structure.kind != "rows" and not is_of_short_rows(schedule, call)
+            and call.length < _least_row(structure)
+            and suits_machine(structure.kind, points, call.rows, call.length))
 
 
 def _least_row(structure: KernelStructure) -> int:

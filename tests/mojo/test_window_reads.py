@@ -15,7 +15,7 @@ pytest.importorskip("max.engine")
 import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
-from maxjax._max.mojo import executable, loop_function, small_loops
+from maxjax._max.mojo import executable, small_loops, window_reads
 from maxjax._runtime.program import Program
 
 pytestmark = pytest.mark.xdist_group("mojo")
@@ -134,9 +134,9 @@ def read_there(monkeypatch):
         found.append(reading(*args))
         return found[-1]
 
-    found, reading = [], loop_function.reading_in_place
+    found, reading = [], window_reads.read_where_it_is
     monkeypatch.setattr(small_loops, "MOST_ELEMENTS", 0)
-    monkeypatch.setattr(loop_function, "reading_in_place", seen)
+    monkeypatch.setattr(window_reads, "read_where_it_is", seen)
     return found
 
 

@@ -62,6 +62,13 @@ class WindowUpdate(NamedTuple):
     write: int
 
 
+class RowWrite(NamedTuple):
+    """Two steps of a tape, by their numbers: a row is computed, and scattered to its place."""
+
+    group: int
+    write: int
+
+
 class WindowRead(NamedTuple):
     """Steps of a tape, by their numbers: a window, or a row, is read, and groups, which alone need
     it, compute with it while the array is as it was."""
@@ -77,6 +84,7 @@ class Tape:
         self.steps: list[Step] = []
         self.updates: list[WindowUpdate] = []
         self.reads: list[WindowRead] = []
+        self.rows: list[RowWrite] = []
 
 
 def signature(inputs: Sequence[Node], outputs: Sequence[Node], threads: int = 1) -> Signature:

@@ -9,15 +9,19 @@ becomes as one function (``loop_function.py``) has the groups alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from maxjax._max.mojo.emit_fixed import has_fixed_function, is_left_to_machine
 from maxjax._max.mojo.fusion import Group
-from maxjax._max.mojo.layout import KernelIntegers
+from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.nodes import Call, Constant, Input, Node, base_of
 from maxjax._max.mojo.pack_integers import merged
+from maxjax._max.mojo.row_writes import RowGroup
+from maxjax._max.mojo.schedule import schedule_of
 from maxjax._max.mojo.structure import INNER, NEXT, SAME, STRIDED, KernelStructure
-from maxjax._max.mojo.tape import Step, WindowRead, WindowUpdate
+from maxjax._max.mojo.tape import RowWrite, Step, Tape, WindowRead, WindowUpdate
+from maxjax._max.mojo.window_updates import Fused
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.part import Part
@@ -25,21 +29,21 @@ if TYPE_CHECKING:
 Dims = list[tuple[int, int, int]]       # sizes, strides in the array and in the buffer
 
 
-def window_reads(part: Part, steps: Sequence[int], updates: Sequence[WindowUpdate]
-                 ) -> list[WindowRead]:
+def window_reads(part: Part, steps: Sequence[int], writes: Sequence[WindowUpdate | RowWrite],
+                 taken: Collection[int]) -> list[WindowRead]:
     """The windows among a part's units that only groups read.
 
     Args:
       steps: for each unit its first step on the tape, and at the end how many there are.
-      updates: the windows that groups compute where they are.
+      writes: the windows and rows that groups compute where they are.
+      taken: steps that read such windows.
     """
     units = {step: number for number, step in enumerate(steps[:-1])}
-    written = {units[update.group]: base_of(part.units[units[update.write]][0].inputs[0])
-               for update in updates}
-    taken = {units[update.read] for update in updates}
+    written = {units[write.group]: base_of(part.units[units[write.write]][0].inputs[0])
+               for write in writes}
     found = []
     for number, (unit, _) in enumerate(part.units):
-        if number not in taken and isinstance(unit, Call) and unit.function.startswith(
+        if steps[number] not in taken and isinstance(unit, Call) and unit.function.startswith(
                 ("read_window_", "gather_rows_")):
             groups = _groups_that_read(part, number)
             array = part.owner(base_of(unit.inputs[0]))
@@ -130,7 +134,45 @@ class InPlace(NamedTuple):
     operands: Mapping[int, tuple[int, int]]
 
 
-def reading_in_place(group: InPlace, read: int, step: Step) -> InPlace | None:
+def reading_in_place(tape: Tape, updates: Mapping[int, Fused | RowGroup]) -> dict[int, InPlace]:
+    """The groups of a tape that read windows where they are, or compute them there, by their steps.
+
+    Args:
+      updates: the latter.
+    """
+    found = {number: InPlace(group.structure, group.call, {}) for number, group in updates.items()}
+    for read, groups in tape.reads:
+        new = {number: _with_window(tape, number, found.get(number), read) for number in groups}
+        known = {number: group for number, group in new.items() if group is not None}
+        if len(known) == len(new):
+            found |= known
+    return found
+
+
+def _with_window(tape: Tape, number: int, group: InPlace | None, read: int) -> InPlace | None:
+    """A group that reads a window where it is as well, if it can.
+
+    Args:
+      group: what it was so far, if it is known to have a text.
+    """
+    *integers, code = tape.steps[number].integers
+    structure = code.form.structure
+    if group is None:
+        if code.code is None or any(x.source is not None for x in structure.values):
+            return None
+        group = InPlace(structure, KernelLayout(len(structure.operands)).read(integers), {})
+        if group.call.threads > 1 or is_left_to_machine(code.form.schedule, group.call):
+            return None
+    group = read_where_it_is(group, read, tape.steps[read])
+    if group is None:
+        return None
+    schedule = schedule_of(group.structure)
+    is_suited = (has_fixed_function(schedule, group.call)
+                 and not is_left_to_machine(schedule, group.call))
+    return group if is_suited else None
+
+
+def read_where_it_is(group: InPlace, read: int, step: Step) -> InPlace | None:
     """A group that reads what a step would read where it is, too; None where it cannot read that in
     loops that it has, or would go through what does not lie together again and again.
 

@@ -240,13 +240,17 @@ def scatter_fixed[
         if 0 <= place and place < rows:
             var target = result.unsafe_offset(place * width)
             var source = updates.unsafe_offset(k * width)
-            for i in range(width):
+
+            @always_inline
+            def body[w: Int](i: Int) {var target, var source}:
                 target.unsafe_store(
                     i,
-                    R.combine[dtype, 1](
-                        target.unsafe_load[width=1](i), source.unsafe_load[width=1](i)
+                    R.combine[dtype, w](
+                        target.unsafe_load[width=w](i), source.unsafe_load[width=w](i)
                     ),
                 )
+
+            sweep_fixed[simd_width_of[dtype](), width](body)
 
 
 @always_inline

@@ -11,18 +11,22 @@ from typing import Any
 from maxjax._base import dtypes
 from maxjax._base.dtypes import name_of
 from maxjax._max.elementwise_kernels import CHEAP
+from maxjax._max.mojo.cost import suits_machine
 from maxjax._max.mojo.emit import MapEmitter
 from maxjax._max.mojo.emit_columns import ColumnsEmitter
 from maxjax._max.mojo.emit_rows import RowsEmitter
 from maxjax._max.mojo.emitter import REDUCERS, Emitter, expression, kind_name, stored_name
 from maxjax._max.mojo.layout import KernelIntegers
 from maxjax._max.mojo.schedule import CALL, POINT, ROW, SWEEP, Schedule, Value
-from maxjax._max.mojo.structure import BOOL, STRIDED
+from maxjax._max.mojo.structure import BOOL, STRIDED, KernelStructure
 
 _SHORT_ROW_BYTES = 128
 # Elements of all rows of a point, and lines that they may take, for which points are computed side
 # by side; so many of these, or more.
 _MOST_BESIDE, _MOST_LINES, _LEAST_POINTS = 8, 256, 16
+# Elements of a row that fill a vector, or nearly: many shorter ones are the vector machine's, which
+# gathers them to long lines. With a few cheap operations that is not worth it from here on.
+_LEAST_ROW, _LEAST_CHEAP_ROW = 8, 3
 _NEAR = 4               # as `kernels/copies.mojo` has it
 _VECTOR_BYTES = 32      # of a row that is a vector by itself
 # So many rows of a column are added up in one accumulator: rounding errors grow with them. Columns
@@ -37,23 +41,22 @@ def fixed_function(schedule: Schedule, call: KernelIntegers, name: str,
     Args:
       known: of operands that are one number, and always the same one, its text.
     """
-    kind = schedule.structure.kind
-    if is_of_short_rows(schedule, call):
-        emitter: _Fixed = _FixedShortRows(schedule, call, name, known)
-    elif kind == "map":
-        emitter = _FixedMap(schedule, call, name, known)
-    elif kind == "rows":
-        if len(call.row_dims) > 1:
-            return None
-        emitter = _FixedRows(schedule, call, name, known)
-    elif kind == "columns" and not schedule.phases[0].stored and (
-            call.rows <= _MOST_ROWS or call.rows * call.length <= _MOST_IN_PARTS):
-        # Nothing is stored while rows are gone through.
-        emitter = _FixedColumns(schedule, call, name, known)
-    else:
+    if not has_fixed_function(schedule, call):
         return None
+    emitters = {"map": _FixedMap, "rows": _FixedRows, "columns": _FixedColumns}
+    emitter = (_FixedShortRows if is_of_short_rows(schedule, call)
+               else emitters[schedule.structure.kind])(schedule, call, name, known)
     emitter.write()
     return emitter.lines
+
+
+def has_fixed_function(schedule: Schedule, call: KernelIntegers) -> bool:
+    kind = schedule.structure.kind
+    if kind == "columns":
+        # Nothing is stored while rows are gone through.
+        return not schedule.phases[0].stored and (
+            call.rows <= _MOST_ROWS or call.rows * call.length <= _MOST_IN_PARTS)
+    return kind == "map" or is_of_short_rows(schedule, call) or len(call.row_dims) <= 1
 
 
 def is_of_short_rows(schedule: Schedule, call: KernelIntegers) -> bool:
@@ -69,6 +72,20 @@ def is_of_short_rows(schedule: Schedule, call: KernelIntegers) -> bool:
         return True
     widest = max((value.dtype.itemsize for value in swept), default=1)
     return length <= _NEAR and length * widest < _VECTOR_BYTES
+
+
+def is_left_to_machine(schedule: Schedule, call: KernelIntegers) -> bool:
+    """Whether a group is one of many short rows, which a vector does not go through well."""
+    structure = schedule.structure
+    points = math.prod(dim[0] for dim in call.point_dims)
+    return (structure.kind != "rows" and not is_of_short_rows(schedule, call)
+            and call.length < _least_row(structure)
+            and suits_machine(structure.kind, points, call.rows, call.length))
+
+
+def _least_row(structure: KernelStructure) -> int:
+    is_cheap = all(x.name in CHEAP for x in structure.values if x.kind == "apply")
+    return _LEAST_CHEAP_ROW if is_cheap else _LEAST_ROW
 
 
 class _Fixed(Emitter):

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from maxjax._max.elementwise_kernels import CHEAP
 from maxjax._max.host_step import HostStep
 from maxjax._max.mojo.abi import (
     Move,
@@ -31,17 +30,17 @@ from maxjax._max.mojo.abi import (
     place_of,
 )
 from maxjax._max.mojo.bytecode import MACHINE
-from maxjax._max.mojo.cost import suits_machine
-from maxjax._max.mojo.emit_fixed import fixed_function, is_of_short_rows
+from maxjax._max.mojo.emit_fixed import fixed_function, is_left_to_machine
 from maxjax._max.mojo.emit_loop import MOST_MULTIPLIED, LoopForm
 from maxjax._max.mojo.emitter import REDUCERS, stored_name
 from maxjax._max.mojo.forms import Form, GroupCode
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.pack_integers import merged
+from maxjax._max.mojo.row_writes import RowGroup, writing_row
 from maxjax._max.mojo.scalar_code import COMBINED, LoopCode
 from maxjax._max.mojo.schedule import Schedule, schedule_of
-from maxjax._max.mojo.structure import KernelStructure
-from maxjax._max.mojo.tape import Step, Tape, WindowUpdate
+from maxjax._max.mojo.tape import RowWrite, Step, Tape, WindowUpdate
+from maxjax._max.mojo.window_reads import InPlace, reading_in_place
 from maxjax._max.mojo.window_updates import Fused, fused
 
 if TYPE_CHECKING:
@@ -52,9 +51,6 @@ _MOST_LINES = 1500
 _MOST_STEPS = 64
 # Elements that are moved by a loop in the text; more, by the pack, with its threads.
 _MOST_MOVED = 1 << 14
-# Elements of a row that fill a vector, or nearly: many shorter ones are the vector machine's, which
-# gathers them to long lines. With a few cheap operations that is not worth it from here on.
-_LEAST_ROW, _LEAST_CHEAP_ROW = 8, 3
 # What combines a row with what is there.
 _SCATTERED = {"scatter_rows_set": ""} | {
     f"scatter_rows_{kind}": ", " + REDUCERS[{"add": "sum", "mul": "prod"}.get(kind, kind)]
@@ -214,16 +210,31 @@ class _Writer:
         updates = {update.group: (update, group) for update in tape.updates
                    if (group := self.in_place(tape, update)) is not None}
         moved = {x for update, _ in updates.values() for x in (update.read, update.write)}
+        rows = {row.group: (row, group) for row in tape.rows
+                if row.group not in updates and (group := self.row_there(tape, row)) is not None}
+        moved |= {row.write for row, _ in rows.values()}
+        there = reading_in_place(tape, {
+            number: group for number, (_, group) in (*updates.items(), *rows.items())})
+        read = {x for group in there.values() for x, _ in group.operands.values()}
+        windows: dict[int, str] = {}    # that are read where they are, the texts of their addresses
         for number, (step, at) in enumerate(zip(tape.steps, ats, strict=True)):
             self.steps += 1
             if self.steps > _MOST_STEPS:
                 raise _Unsuited
             if number in moved:
                 self.own += 1
+            elif number in read:
+                windows[number] = self.read_there(step, at)
             elif number in updates:
                 update, group = updates[number]
-                self.window_update(step.integers, at, group, tape.steps[update.write].integers,
-                                   ats[update.write])
+                self.window_update(step.integers, at, there[number], windows, group.windows,
+                                   tape.steps[update.write].integers, ats[update.write])
+            elif number in rows:
+                row, written = rows[number]
+                self.row_write(step.integers, at, there[number], windows, written,
+                               tape.steps[row.write].integers, ats[row.write])
+            elif number in there:
+                self.group_there(step.integers, at, there[number], windows, {})
             else:
                 self.step(step, at)
 
@@ -327,11 +338,8 @@ class _Writer:
         if call.threads > 1:
             raise _Unsuited
         self.own += 1
-        points = math.prod(dim[0] for dim in call.point_dims)
         schedule = code.form.schedule
-        if (structure.kind != "rows" and not is_of_short_rows(schedule, call)
-                and call.length < _least_row(structure)
-                and suits_machine(structure.kind, points, call.rows, call.length)):
+        if is_left_to_machine(schedule, call):
             self.call(at)
             return
         name = self.fixed(code.form, schedule, call)
@@ -339,6 +347,27 @@ class _Writer:
             self.line(f"{name}({', '.join(self.operands(code.form, call, integers, at))})")
         else:
             self.line(f"{self.part(code.form)}(slots, {at.args}, 0, {call.items})")
+
+    def group_there(self, integers: Sequence[Any], at: _At, group: InPlace,
+                    windows: Mapping[int, str], others: Mapping[int, str]) -> None:
+        """A group that reads windows where they are.
+
+        Args:
+          windows: their addresses, by the steps that would read them.
+          others: the texts of other operands.
+        """
+        form = integers[-1].form
+        name = self.fixed(form, schedule_of(group.structure), group.call)
+        if name is None:
+            raise _Unsuited
+        self.own += 1
+        operands = self.operands(form, group.call, integers, at)
+        for number, (read, offset) in group.operands.items():
+            kind = stored_name(group.structure.operands[number].dtype)
+            operands[number] = (f"{windows[read]}.unsafe_offset({offset})"
+                                f".unsafe_bitcast[Scalar[{kind}]]()")
+        texts = {**dict(enumerate(operands)), **others}
+        self.line(f"{name}({', '.join(map(texts.__getitem__, range(len(texts))))})")
 
     def operands(self, form: Form, call: KernelIntegers, integers: Sequence[Any], at: _At
                  ) -> list[str]:
@@ -363,24 +392,70 @@ class _Writer:
         call = KernelLayout(len(structure.operands)).read(integers)
         return fused(tape, update, structure, call) if call.threads == 1 else None
 
-    def window_update(self, integers: Sequence[Any], at: _At, group: Fused,
-                      write: Sequence[Any], at_write: _At) -> None:
+    def row_there(self, tape: Tape, row: RowWrite) -> RowGroup | None:
+        """The group that writes a row, if it can."""
+        *integers, code = tape.steps[row.group].integers
+        structure = code.form.structure
+        if code.code is None or any(x.source is not None for x in structure.values):
+            return None
+        call = KernelLayout(len(structure.operands)).read(integers)
+        if call.threads > 1 or is_left_to_machine(code.form.schedule, call):
+            return None
+        return writing_row(tape.steps[row.write], structure, call)
+
+    def row_write(self, integers: Sequence[Any], at: _At, group: InPlace,
+                  windows: Mapping[int, str], written: RowGroup, write: Sequence[Any],
+                  at_write: _At) -> None:
+        """A row that a group computes where it is, if that is within the array.
+
+        Args:
+          write: the integers of the call that would scatter it.
+        """
+        rows, width = write[8:10]
+        place = self.new("place")
+        self.line(f"var {place} = Int({self.place(write, at_write, 1, 'int32')}"
+                  ".unsafe_load[width=1](0))")
+        self.line(f"if 0 <= {place} and {place} < {rows}:")
+        self.depth += 1
+        kind = stored_name(group.structure.operands[written.operands[0]].dtype)
+        text = (f"{self.place(write, at_write, 3, kind.removeprefix('DType.'))}"
+                f".unsafe_offset({place} * {width})")
+        self.group_there(integers, at, group, windows, dict.fromkeys(written.operands, text))
+        self.depth -= 1
+
+    def window_update(self, integers: Sequence[Any], at: _At, group: InPlace,
+                      windows: Mapping[int, str], own: Sequence[int], write: Sequence[Any],
+                      at_write: _At) -> None:
         """A window that a group computes where it is.
 
         Args:
+          windows: the addresses of others that it reads, by steps.
+          own: its operands that are this window.
           write: the integers of the call that would write it.
         """
-        form = integers[-1].form
-        name = self.fixed(form, schedule_of(group.structure), group.call)
-        if name is None:
-            raise _Unsuited
-        self.own += 1
         begin = self.begin(write, at_write, 8)
-        operands = self.operands(form, group.call, integers, at)
-        for number in group.windows:
-            kind = stored_name(group.structure.operands[number].dtype).removeprefix("DType.")
-            operands[number] = f"{self.place(write, at_write, 3, kind)}.unsafe_offset({begin})"
-        self.line(f"{name}({', '.join(operands)})")
+        kinds = {number: stored_name(group.structure.operands[number].dtype).removeprefix("DType.")
+                 for number in own}
+        self.group_there(integers, at, group, windows, {
+            number: f"{self.place(write, at_write, 3, kind)}.unsafe_offset({begin})"
+            for number, kind in kinds.items()})
+
+    def read_there(self, step: Step, at: _At) -> str:
+        """The variable of where a window begins that a step would read."""
+        self.own += 1
+        kind, _, bits = step.function.rpartition("_")
+        integers = step.integers
+        if kind == "read_window":
+            begin = self.begin(integers, at, 6)
+        else:
+            inner, index = integers[8], f"int{8 * integers[10]}"
+            begin = self.new("begin")
+            self.line(f"var {begin} = Int({self.place(integers, at, 1, index)}"
+                      f".unsafe_load[width=1](0)) * {inner}")
+        name = self.new("window")
+        self.line(f"var {name} = {self.place(integers, at, 0, f'uint{bits}')}"
+                  f".unsafe_offset({begin})")
+        return name
 
     def fixed(self, form: Form, schedule: Schedule, call: KernelIntegers) -> str | None:
         """The function of a group for its sizes, if it has one."""
@@ -522,11 +597,6 @@ class _Writer:
         self.line(f"copy_fixed[DType.{kind}, {inner[0]}, {inner[1]}, {inner[2]}]"
                   f"({source}.unsafe_offset({offsets[0]}), {result}.unsafe_offset({offsets[1]}))")
         self.depth = depth
-
-
-def _least_row(structure: KernelStructure) -> int:
-    is_cheap = all(x.name in CHEAP for x in structure.values if x.kind == "apply")
-    return _LEAST_CHEAP_ROW if is_cheap else _LEAST_ROW
 
 
 def _is_copied(integers: Sequence[Any], result: int, shape: Sequence[int]) -> bool:

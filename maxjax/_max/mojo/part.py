@@ -59,9 +59,11 @@ from maxjax._max.mojo.nodes import (
 from maxjax._max.mojo.overlays import computed_there
 from maxjax._max.mojo.pack_integers import matmul_integers
 from maxjax._max.mojo.reuse import Reuse, first_update
+from maxjax._max.mojo.row_writes import row_writes
 from maxjax._max.mojo.schedule import check_memory
 from maxjax._max.mojo.tape import CALL_PYTHON, Copied, Step, Tape, signature
 from maxjax._max.mojo.walks import walks
+from maxjax._max.mojo.window_reads import window_reads
 from maxjax._max.mojo.window_updates import window_updates
 from maxjax._transforms.simplify import simplify_once
 
@@ -137,7 +139,11 @@ class Part:
         for number, (unit, detail) in enumerate(self.units):
             steps.append(len(self.tape.steps))
             self._emit(number, unit, detail)
-        self.tape.updates = window_updates(self, [*steps, len(self.tape.steps)])
+        steps.append(len(self.tape.steps))
+        self.tape.updates = window_updates(self, steps)
+        self.tape.rows = row_writes(self, steps)
+        self.tape.reads = window_reads(self, steps, [*self.tape.updates, *self.tape.rows],
+                                       {update.read for update in self.tape.updates})
         self.plan.finished(self)
 
     # --- which unit is done when ---

@@ -62,12 +62,29 @@ class WindowUpdate(NamedTuple):
     write: int
 
 
+class RowWrite(NamedTuple):
+    """Two steps of a tape, by their numbers: a row is computed, and scattered to its place."""
+
+    group: int
+    write: int
+
+
+class WindowRead(NamedTuple):
+    """Steps of a tape, by their numbers: a window, or a row, is read, and groups, which alone need
+    it, compute with it while the array is as it was."""
+
+    read: int
+    groups: list[int]
+
+
 class Tape:
     """Calls in order."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.updates: list[WindowUpdate] = []
+        self.reads: list[WindowRead] = []
+        self.rows: list[RowWrite] = []
 
 
 def signature(inputs: Sequence[Node], outputs: Sequence[Node], threads: int = 1) -> Signature:

@@ -206,6 +206,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
         fill=fill_parameter(fill_value, arr.dtype) if fills_outside(parsed) else None)
 
 
+@whole("take_along_axis", rules.take_along_axis, accepts=WORDS)
 @named("take_along_axis", "axis", "mode", "fill", "wrap")
 def _take_along_axis(arr: Array, indices: Array, *, axis: int | None, mode: GatherScatterMode,
                      fill: FillValue | None, wrap: bool) -> Array:

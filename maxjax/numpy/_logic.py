@@ -124,7 +124,16 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = _RTOL, atol: Any = _ATOL,
     Array(True, dtype=bool)
     """
     check_arraylike("allclose", a, b)
-    return _allclose(a, b, *_tolerances(rtol, atol), equal_nan=bool(equal_nan))
+    equal_nan = bool(equal_nan)
+    if type(rtol) is float and type(atol) is float and type_of(a) == type_of(b):
+        return _allclose_at_once(a, b, relative=rtol, absolute=atol, equal_nan=equal_nan)
+    return _allclose(a, b, *_tolerances(rtol, atol), equal_nan=equal_nan)
+
+
+@whole("allclose", rules.allclose)
+def _allclose_at_once(a: Any, b: Any, *, relative: float, absolute: float, equal_nan: bool
+                      ) -> Array:
+    return _allclose(a, b, *_tolerances(relative, absolute), equal_nan=equal_nan)
 
 
 @named("allclose", "equal_nan")

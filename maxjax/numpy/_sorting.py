@@ -25,6 +25,7 @@ from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import imag, real
 from maxjax.numpy._promotion import (
     as_array,
@@ -92,6 +93,7 @@ def _sort(x: Array, *, axis: int | None, stable: bool, descending: bool) -> Arra
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
 
 
+@at_once()
 def argsort(a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: Any = None,
             stable: bool = True, descending: bool = False, dtype: DTypeLike | None = None) -> Array:
     """The indices that sort the elements in ascending order along an axis.

@@ -80,8 +80,8 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
         def call(*arrays: Any, **params: Any) -> Any:
             # An Explicit sharding is of the operations' types, which one rule does not have.
             if context.trace is installed.runtime and all(
-                    x.dtype in accepts and not (x.__class__ is ArrayImpl and shows_sharding(x))
-                    for x in arrays):
+                    getattr(x, "dtype", None) in accepts
+                    and not (x.__class__ is ArrayImpl and shows_sharding(x)) for x in arrays):
                 results = primitive.bind(*arrays, **params)
                 return results if outputs == 1 else tuple(results)
             return function(*arrays, **params)

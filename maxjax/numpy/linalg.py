@@ -29,6 +29,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _special_values as special_values
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from maxjax.numpy._determinants import det, slogdet
 from maxjax.numpy._linear_systems import inv, lstsq, matrix_rank, pinv, solve
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 
+@at_once()
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     """The norm of vectors (one axis) or matrices (two axes).
 

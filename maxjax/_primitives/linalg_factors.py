@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base import dtypes, native
+from maxjax._base import caches, dtypes, native
 from maxjax._ir.contract import COUNT, FLAG, NUMBER, optional, takes
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
@@ -425,9 +425,27 @@ def _for_product(packed: np.ndarray, columns: int) -> np.ndarray:
     return vectors
 
 
+# Elements of a mask that is kept: making it takes longer than a small decomposition.
+_KEPT_MASK = 4096
+
+
+@caches.memoized
+def _below_diagonal(rows: int, columns: int) -> np.ndarray:
+    return np.tri(rows, columns, -1, np.bool_)
+
+
+def _upper_part(x: np.ndarray) -> np.ndarray:
+    """A matrix with zeros below its diagonal."""
+    if x.size > _KEPT_MASK:
+        return np.triu(x)
+    result = np.array(x)
+    np.copyto(result, np.zeros((), x.dtype), where=_below_diagonal(*x.shape))
+    return result
+
+
 def _unpacked(packed: np.ndarray, taus: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
     """Q and R of a packed decomposition."""
-    return _householder_one(_for_product(packed, columns), taus)[0], np.triu(packed[:columns])
+    return _householder_one(_for_product(packed, columns), taus)[0], _upper_part(packed[:columns])
 
 
 def _pivoted_one(a: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:

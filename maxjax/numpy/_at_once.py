@@ -44,68 +44,69 @@ decorated: list[str] = []      # the names of the functions that are
 class _Program:
     """A traced call. Compared by identity, as a parameter."""
 
-    __slots__ = ("closed", "run", "tree")
+    __slots__ = ("closed", "primitive", "run", "tree")
 
-    def __init__(self, closed: ClosedJaxpr, tree: Any):
+    def __init__(self, name: str, closed: ClosedJaxpr, tree: Any):
         self.closed = closed
         self.run = interpreter(closed)
         self.tree = tree      # None for a single array
+        self.primitive = _primitive(name, tree is None)
 
 
-def at_once(outputs: int = 1) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _abstract(*avals: ShapedArray, program: _Program) -> Any:
+    out_avals = program.closed.out_avals
+    return out_avals[0] if program.tree is None else tuple(out_avals)
+
+
+def _specialize(in_avals: Any, params: dict[str, Any], out_avals: Any) -> Any:
+    program = params["program"]
+    run = program.run
+    return (lambda *arrays: run(*arrays)[0]) if program.tree is None else run
+
+
+@functools.cache
+def _primitive(name: str, is_single: bool) -> Primitive:
+    return Primitive(
+        f"repeated_{name}{'' if is_single else '_results'}", abstract=_abstract,
+        host=Host(specialize=_specialize), multiple_results=not is_single,
+        derivative=Derivative(missing="transformations see the operations that it stands for"),
+        inner=Inner(expand=lambda avals, params: params["program"].closed))
+
+
+def at_once(function: Callable[..., Any]) -> Callable[..., Any]:
     """Makes calls of a function that come often a single operation, outside transformations.
 
-    Results are arrays by the operations of the function itself. A call is left as it is if it has
-    other arguments than arrays and a few kinds of static values, or if the function needs an
-    array's value, has effects, loops or gives an argument back.
-
-    Args:
-      outputs: the number of arrays that the function gives.
+    Its results are those of its own operations. A call is left as it is if it has other arguments
+    than arrays and a few kinds of static values, or if the function needs an array's value, has
+    effects or loops, or gives an argument back.
     """
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        name = f"{function.__module__.rpartition('.')[2].strip('_')}_{function.__name__}"
-        kinds: dict[Any, Any] = caches.cache()
+    name = f"{function.__module__.rpartition('.')[2].strip('_')}_{function.__name__}"
+    kinds: dict[Any, Any] = caches.cache()
+    decorated.append(name)
 
-        def abstract(*avals: ShapedArray, program: _Program) -> Any:
-            out_avals = program.closed.out_avals
-            return out_avals[0] if outputs == 1 else tuple(out_avals)
-
-        def specialize(in_avals: Any, params: dict[str, Any], out_avals: Any) -> Any:
-            run = params["program"].run
-            return (lambda *arrays: run(*arrays)[0]) if outputs == 1 else run
-
-        decorated.append(name)
-        primitive = Primitive(
-            f"repeated_{name}", abstract=abstract, host=Host(specialize=specialize),
-            multiple_results=outputs > 1,
-            derivative=Derivative(missing="transformations see the operations that it stands for"),
-            inner=Inner(expand=lambda avals, params: params["program"].closed))
-
-        @functools.wraps(function)
-        def call(*args: Any, **options: Any) -> Any:
-            if context.trace is not installed.runtime or status.watched or mesh_use.ever_set:
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if context.trace is not installed.runtime or status.watched or mesh_use.ever_set:
+            return function(*args, **options)
+        key: list[Any] = [config.trace_state()]
+        arrays: list[ArrayImpl] = []
+        if not _read((*args, *options.values()) if options else args, key, arrays):
+            return function(*args, **options)
+        kind = (*key, *options)
+        known = kinds.get(kind, 0)
+        if known.__class__ is int:
+            if known != _CALLS:
+                if len(kinds) >= _LIMIT:
+                    kinds.clear()
+                kinds[kind] = min(known + 1, _CALLS)
                 return function(*args, **options)
-            key: list[Any] = [config.trace_state()]
-            arrays: list[ArrayImpl] = []
-            if not _read((*args, *options.values()) if options else args, key, arrays):
-                return function(*args, **options)
-            kind = (*key, *options)
-            known = kinds.get(kind, 0)
-            if known.__class__ is int:
-                if known != _CALLS:
-                    if len(kinds) >= _LIMIT:
-                        kinds.clear()
-                    kinds[kind] = min(known + 1, _CALLS)
-                    return function(*args, **options)
-                known = kinds[kind] = _traced(function, args, options, outputs)
-            if known is None:
-                return function(*args, **options)
-            results = primitive.bind(*arrays, program=known)
-            return results if known.tree is None else pytree.unflatten(known.tree, results)
+            known = kinds[kind] = _traced(function, args, options, name)
+        if known is None:
+            return function(*args, **options)
+        results = known.primitive.bind(*arrays, program=known)
+        return results if known.tree is None else pytree.unflatten(known.tree, results)
 
-        return call
-
-    return decorate
+    return call
 
 
 def _read(values: tuple[Any, ...], key: list[Any], arrays: list[ArrayImpl]) -> bool:
@@ -132,7 +133,7 @@ def _read(values: tuple[Any, ...], key: list[Any], arrays: list[ArrayImpl]) -> b
 
 
 def _traced(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any],
-            outputs: int) -> _Program | None:
+            name: str) -> _Program | None:
     tree: Any = None
 
     def flat(*tracers: Any) -> Any:
@@ -154,10 +155,7 @@ def _traced(function: Callable[..., Any], args: tuple[Any, ...], options: dict[s
         closed = simplify_once(trace_to_jaxpr(flat, avals, function.__name__))
     except Exception:       # The function itself, which is called next, says what is wrong.
         return None
-    if len(closed.jaxpr.outvars) != outputs or (outputs == 1) != (tree is None) or (
-            not _is_simple(closed.jaxpr)):
-        return None
-    return _Program(closed, tree)
+    return _Program(name, closed, tree) if _is_simple(closed.jaxpr) else None
 
 
 def _is_simple(jaxpr: Jaxpr) -> bool:

@@ -105,7 +105,7 @@ def complex_of(x: Any, y: Any) -> Array:
     return complex_p.bind(x, y)
 
 
-@at_once()
+@at_once
 def iscomplex(x: ArrayLike) -> Array:
     """Whether each element has an imaginary part.
 
@@ -116,7 +116,7 @@ def iscomplex(x: ArrayLike) -> Array:
     return bind(ne_p, part, constant(0, part.dtype, part.weak_type and not part.ndim))
 
 
-@at_once()
+@at_once
 def isreal(x: ArrayLike) -> Array:
     """Whether each element has no imaginary part.
 

@@ -24,7 +24,7 @@ from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact
 __all__ = ["corrcoef", "cov"]
 
 
-@at_once()
+@at_once
 def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
         ddof: int | None = None, fweights: Any = None, aweights: Any = None,
         dtype: DTypeLike | None = None) -> Array:
@@ -125,7 +125,7 @@ def _check_weights(name: str, weights: Array, x: Array) -> None:
         raise RuntimeError(f"incompatible numbers of samples and {name}")
 
 
-@at_once()
+@at_once
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
              dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables in rows (columns with ``rowvar=False``).

@@ -35,7 +35,7 @@ from maxjax.numpy._whole import WORDS, whole
 __all__ = ["copysign", "frexp", "ldexp", "modf", "signbit", "spacing"]
 
 
-@at_once()
+@at_once
 def copysign(x1: Any, x2: Any, /) -> Array:
     """|x1| with the sign of x2.
 
@@ -55,7 +55,7 @@ def _copysign(x1: Array, x2: Array) -> Array:
     return where(signbit(x2), -abs(x1), abs(x1))
 
 
-@at_once()
+@at_once
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set; true for -0.0.
 
@@ -74,6 +74,7 @@ def signbit(x: ArrayLike, /) -> Array:
     return bitcast_convert_type_p.bind(x, new_dtype=integer) < 0
 
 
+@at_once
 def modf(x: ArrayLike, /, out: Any = None) -> tuple[Array, Array]:
     """The fractional and integral parts, both with the sign of x.
 

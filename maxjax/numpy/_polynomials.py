@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-@at_once()
+@at_once
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """The polynomial with coefficients ``p`` at ``x``, by Horner's scheme.
 

@@ -44,7 +44,7 @@ __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", 
 _QUANTILE_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-@at_once()
+@at_once
 def quantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
              overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
              weights: ArrayLike | None = None) -> Array:
@@ -81,7 +81,7 @@ def quantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out:
                      weights)
 
 
-@at_once()
+@at_once
 def nanquantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
                 overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
                 weights: ArrayLike | None = None) -> Array:
@@ -95,7 +95,7 @@ def nanquantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, o
                      weights)
 
 
-@at_once()
+@at_once
 def percentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
                overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
                weights: ArrayLike | None = None, out_sharding: Any = None) -> Array:
@@ -133,7 +133,7 @@ def percentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, ou
     return quantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-@at_once()
+@at_once
 def nanpercentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
                   overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
                   weights: ArrayLike | None = None) -> Array:
@@ -148,7 +148,7 @@ def nanpercentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None,
     return nanquantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-@at_once()
+@at_once
 def median(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
            overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle element, or the mean of the two middle ones.
@@ -180,7 +180,7 @@ def median(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
-@at_once()
+@at_once
 def nanmedian(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
               overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """As ``median``, ignoring NaN.

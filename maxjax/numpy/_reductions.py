@@ -304,6 +304,7 @@ def min(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
                    identity=lambda d: None, combine=ufuncs._minimum)
 
 
+@at_once
 def minmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
            keepdims: bool = False, initial: ArrayLike | None = None,
            where: ArrayLike | None = None) -> tuple[Array, Array]:
@@ -349,7 +350,7 @@ def _truth(name: str, primitive: Primitive, neutral: bool, a: Any, axis: Any, ou
     return keep_axes(result, x.shape, axes) if keepdims else result
 
 
-@at_once()
+@at_once
 def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
         keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether all elements over ``axis`` are true.
@@ -378,7 +379,7 @@ def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
     return _truth("all", reduce_and_p, True, a, axis, out, keepdims, where)
 
 
-@at_once()
+@at_once
 def any(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
         keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether any element over ``axis`` is true.
@@ -407,7 +408,7 @@ def any(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
     return _truth("any", reduce_or_p, False, a, axis, out, keepdims, where)
 
 
-@at_once()
+@at_once
 def ptp(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
         keepdims: bool = False) -> Array:
     """The difference between the maximum and the minimum.
@@ -425,7 +426,7 @@ def _ptp(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
 
 
-@at_once()
+@at_once
 def count_nonzero(a: ArrayLike, axis: int | Sequence[int] | None = None,
                   keepdims: bool = False) -> Array:
     """The number of nonzero elements over ``axis``.

@@ -93,7 +93,7 @@ def _sort(x: Array, *, axis: int | None, stable: bool, descending: bool) -> Arra
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
 
 
-@at_once()
+@at_once
 def argsort(a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: Any = None,
             stable: bool = True, descending: bool = False, dtype: DTypeLike | None = None) -> Array:
     """The indices that sort the elements in ascending order along an axis.
@@ -214,6 +214,7 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
                        num_keys=len(arrays))[-1]
 
 
+@at_once
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The array with the ``kth`` element in its sorted position, smaller ones before it.
 
@@ -240,6 +241,7 @@ def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, in
     return x, dimension, count
 
 
+@at_once
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices from which ``partition`` takes the elements.
 

@@ -90,7 +90,7 @@ def _complex_sinc(x: Array) -> Array:
     return where(far, 0, where(near, series, sin(angle) / angle))
 
 
-@at_once()
+@at_once
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 0.
 

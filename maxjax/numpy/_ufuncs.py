@@ -172,7 +172,7 @@ less, less_equal = _ordered("less", lt_p), _ordered("less_equal", le_p)
 greater, greater_equal = _ordered("greater", gt_p), _ordered("greater_equal", ge_p)
 
 
-@at_once()
+@at_once
 def bitwise_count(x: Any, /) -> Array:
     """The number of ones in the binary representation of |x|, as uint8.
 
@@ -280,7 +280,7 @@ def square(x: ArrayLike, /) -> Array:
     return _square(x)
 
 
-@at_once()
+@at_once
 def reciprocal(x: ArrayLike, /) -> Array:
     """``1 / x``, elementwise, in floats.
 
@@ -301,7 +301,7 @@ def reciprocal(x: ArrayLike, /) -> Array:
     return integer_pow(inexact_operand("reciprocal", x), -1)
 
 
-@at_once()
+@at_once
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of complex numbers, in radians (degrees with ``deg``).
 
@@ -340,7 +340,7 @@ radians = _scaled("radians", np.pi / 180, "deg2rad")
 deg2rad = _scaled("deg2rad", np.pi / 180, "deg2rad")
 
 
-@at_once()
+@at_once
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10.
 
@@ -362,7 +362,7 @@ def log10(x: ArrayLike, /) -> Array:
     return each_part(log(x), lambda part: mul(part, cast(1 / math.log(10), part.dtype)))
 
 
-@at_once()
+@at_once
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether each element is zero.
 
@@ -388,7 +388,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 _maximum, _minimum = binary("maximum", max_p), binary("minimum", min_p)
 
 
-@at_once()
+@at_once
 def heaviside(x1: Any, x2: Any, /) -> Array:
     """0 for negative x1, x2 at 0, 1 above.
 

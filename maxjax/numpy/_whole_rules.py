@@ -113,19 +113,19 @@ def nan_to_num(x: Any, nan: Any, above: Any, below: Any) -> Any:
 
 
 @caches.memoized
-def _upper_mask(rows: int, columns: int, k: int) -> np.ndarray:
-    """Which elements of a matrix lie on its ``k``-th diagonal or above."""
-    return np.arange(columns) - np.arange(rows)[:, None] >= k
+def _outside_mask(rows: int, columns: int, k: int, below: bool) -> np.ndarray:
+    """Which elements of a matrix lie below its ``k``-th diagonal; or on it and above."""
+    return (np.arange(columns) - np.arange(rows)[:, None] < k) == below
 
 
 def triangle(x: Any, *, k: int, upper: bool) -> Any:
     """By blocks of rows for a wide matrix: to one side of the diagonal a block needs no mask."""
     rows, columns = x.shape[-2:]
     if rows * columns <= _KEPT_MASK:
-        zero = x.dtype.type(0)
-        if upper:
-            return np.where(_upper_mask(rows, columns, k), x, zero)
-        return np.where(_upper_mask(rows, columns, k + 1), zero, x)
+        result = np.array(x, order="C")
+        np.copyto(result, np.zeros((), x.dtype),
+                  where=_outside_mask(rows, columns, k if upper else k + 1, upper))
+        return result
     if columns < _WIDE:
         return None
     result = np.array(x, order="C")

@@ -47,8 +47,9 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
         x.reshape(1, -1) * jnp.ones((600, 1), x.dtype), k), [np.tile(ODD, 40)])
        for kind in ("tril", "triu") for k in (0, -3, 500, 10_000, -10_000)},
     **{f"triangle of a small matrix, {kind} {k}": (
-        lambda x, kind=kind, k=k: getattr(jnp, kind)(x.reshape(1, -1) * jnp.ones((5, 1), x.dtype), k),
-        [np.array(ODD)]) for kind in ("tril", "triu") for k in (0, -3, 4, 100, -100)},
+        lambda x, kind=kind, k=k: getattr(jnp, kind)(
+            x.reshape(1, -1) * jnp.ones((5, 1), x.dtype), k), [np.array(ODD)])
+       for kind in ("tril", "triu") for k in (0, -3, 4, 100, -100)},
     **{f"triangle of matrices {kind}": (lambda x, kind=kind: getattr(jnp, kind)(
         x * jnp.arange(160, dtype=x.dtype).reshape(2, 80, 1), 7), [np.tile(ODD, 40)])
        for kind in ("tril", "triu")},

@@ -24,7 +24,7 @@ from maxjax._ir.liveness import has_effects
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Derivative, Host, Inner
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.staging import EAGER, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl
@@ -152,7 +152,7 @@ def _traced(function: Callable[..., Any], args: tuple[Any, ...], options: dict[s
 
     avals = [x.aval for x in (*args, *options.values()) if x.__class__ is ArrayImpl]
     try:
-        closed = simplify_once(trace_to_jaxpr(flat, avals, function.__name__))
+        closed = simplify_once(trace_to_jaxpr(flat, avals, function.__name__, EAGER))
     except Exception:       # The function itself, which is called next, says what is wrong.
         return None
     return _Program(name, closed, tree) if _is_simple(closed.jaxpr) else None

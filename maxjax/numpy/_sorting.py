@@ -266,6 +266,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
+@at_once
 def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None, *,
                  method: str = "scan") -> Array:
     """Where to insert ``v`` in the sorted ``a`` to keep it sorted.
@@ -372,6 +373,7 @@ def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
     return convert_element_type(ufuncs._minimum(count, size), dtype)
 
 
+@at_once
 def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """The bin index of each element, between increasing or decreasing edges.
 

@@ -48,7 +48,12 @@ CALLS = """
     n.linalg.vector_norm(y) | n.linalg.matrix_norm(m) | n.linalg.tensorinv(s, 1)
     n.linalg.tensorsolve(s, y[:3]) | n.linalg.cholesky(s) | n.linalg.eigvalsh(s)
     n.linalg.svdvals(m) | n.linalg.qr(m) | n.linalg.svd(m) | n.linalg.eigh(s) | n.modf(y)
-    n.divmod(x, y) | n.minmax(y) | n.fft.fftshift(x) | n.fft.ifftshift(x)
+    n.divmod(x, y) | n.minmax(y) | n.take(y, 3)
+    n.take(m, i[4:8], axis=1) | n.take(y, n.asarray([0, 99, -99]))
+    n.take_along_axis(m, i.reshape(3, 4), 1) | n.take_along_axis(y, n.argsort(y), 0)
+    n.put_along_axis(m, i.reshape(3, 4) % 4, 1.5, 1, inplace=False)
+    n.searchsorted(n.sort(y), x) | n.digitize(y, n.sort(y)) | n.isclose(x, y) | n.array_equal(x, y)
+    n.sinc(x) + n.var(x) | n.fft.fftshift(x) | n.fft.ifftshift(x)
 """
 TEXTS = [text.strip() for line in CALLS.strip().splitlines() for text in line.split("|")]
 

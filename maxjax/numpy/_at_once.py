@@ -9,7 +9,7 @@ of them one after the other.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ from maxjax._transforms.simplify import simplify_once
 # is not traced.
 _CALLS = 4
 _LIMIT = 512      # of kinds of calls of one function
+
+_LONG = 16        # of elements of a tuple or list
 
 _STATIC = frozenset((type(None), bool, int, str))
 
@@ -100,7 +102,8 @@ def at_once(function: Callable[..., Any]) -> Callable[..., Any]:
                     kinds.clear()
                 kinds[kind] = min(known + 1, _CALLS)
                 return function(*args, **options)
-            known = kinds[kind] = _traced(function, args, options, name)
+            known = kinds[kind] = _traced(
+                function, args, options, [x.aval for x in arrays], name)
         if known is None:
             return function(*args, **options)
         results = known.primitive.bind(*arrays, program=known)
@@ -109,7 +112,7 @@ def at_once(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _read(values: tuple[Any, ...], key: list[Any], arrays: list[ArrayImpl]) -> bool:
+def _read(values: Sequence[Any], key: list[Any], arrays: list[ArrayImpl]) -> bool:
     """Fills in the arrays among arguments, and what tells apart calls that are not alike; whether
     all arguments are such."""
     for value in values:
@@ -125,22 +128,32 @@ def _read(values: tuple[Any, ...], key: list[Any], arrays: list[ArrayImpl]) -> b
         elif kind is float:
             key.append(kind)
             key.append(value if value else str(value))      # 0.0 equals -0.0
-        elif kind is tuple and all(type(part) is int for part in value):
-            key.append(value)
+        elif (kind is tuple or kind is list) and len(value) <= _LONG:
+            key.append(kind)
+            key.append(len(value))
+            if not _read(value, key, arrays):
+                return False
         else:
             return False
     return True
 
 
+def _filled(value: Any, given: Iterator[Any]) -> Any:
+    """An argument with other arrays."""
+    kind = value.__class__
+    if kind is ArrayImpl:
+        return next(given)
+    return kind([_filled(x, given) for x in value]) if kind is tuple or kind is list else value
+
+
 def _traced(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any],
-            name: str) -> _Program | None:
+            avals: list[ShapedArray], name: str) -> _Program | None:
     tree: Any = None
 
     def flat(*tracers: Any) -> Any:
         nonlocal tree
         given = iter(tracers)
-        values = [next(given) if x.__class__ is ArrayImpl else x
-                  for x in (*args, *options.values())]
+        values = [_filled(x, given) for x in (*args, *options.values())]
         result = function(*values[:len(args)],
                           **dict(zip(options, values[len(args):], strict=True)))
         results, tree = pytree.flatten(result)
@@ -150,7 +163,6 @@ def _traced(function: Callable[..., Any], args: tuple[Any, ...], options: dict[s
             tree = None
         return results
 
-    avals = [x.aval for x in (*args, *options.values()) if x.__class__ is ArrayImpl]
     try:
         closed = simplify_once(trace_to_jaxpr(flat, avals, function.__name__, EAGER))
     except Exception:       # The function itself, which is called next, says what is wrong.

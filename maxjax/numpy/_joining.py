@@ -438,6 +438,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     return concatenate([arr, values], axis)
 
 
+@at_once
 def block(arrays: Any) -> Array:
     """An array from nested lists of blocks: the innermost are concatenated along the last axis.
 

@@ -188,6 +188,7 @@ def matrix_rank(M: ArrayLike, rtol: Any = None, *, hermitian: bool = False,
     return reductions.sum(values > as_array(limit)[..., None], -1)
 
 
+@at_once
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False
           ) -> tuple[Array, ...]:
     """``(x, residuals, rank, singular values)`` for the least-squares solution of ``a x = b``.

@@ -289,6 +289,7 @@ def matrix_power(a: Any, n: int) -> Array:
     return result
 
 
+@at_once
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
     """The product of several matrices, in the cheapest order.
 

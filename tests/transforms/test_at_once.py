@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.scipy.linalg
 import numpy as np
 import pytest
 
 import maxjax
 import maxjax.numpy as jnp
+import maxjax.scipy.linalg
 from maxjax._ir.primitive import registry
 from maxjax._runtime.cells import pending
 from maxjax.numpy import _at_once
@@ -20,7 +22,7 @@ Y = np.random.default_rng(1).normal(size=12).astype(np.float32)
 SYMMETRIC = np.asarray([[4, 1, 0.5], [1, 3, 0.2], [0.5, 0.2, 2]], np.float32)
 COUNTS = np.arange(12, dtype=np.int32) - 4
 
-# Calls of x and y (floats), m (a matrix), s (a symmetric one), i (integers) and n (numpy).
+# Calls of x and y (floats), m and s (matrices), i (integers), n (numpy), l (scipy.linalg).
 CALLS = """
     n.nanmax(x) | n.nanmin(m, axis=1) | n.nanmean(x, keepdims=True) | n.nansum(m, 0)
     n.nanprod(x) | n.nanstd(m, axis=1) | n.nanvar(x, ddof=1) | n.nanargmax(x) | n.nanargmin(m, 0)
@@ -43,6 +45,11 @@ CALLS = """
     n.partition(y, 3) | n.argpartition(y, 3) | n.pad(x, 2) | n.pad(m, 1, mode="edge")
     n.roll(m, 1, axis=1) | n.rot90(m) | n.tile(m, (2, 2)) | n.repeat(m, 2, axis=1)
     n.resize(x, (5,)) | n.linalg.norm(m, axis=1) | n.linalg.norm(y, 1) | n.linalg.norm(m[:, :3], 2)
+    n.block([[s, s], [s, s]]) | n.linalg.multi_dot([m, m.T, m]) | n.linalg.lstsq(m, y[:3])
+    l.cholesky(s) | l.lu(s) | l.qr(m) | l.svd(m) | l.eigh(s) | l.hessenberg(s) | l.schur(s)
+    l.cho_solve((s, True), y[:3]) | l.solve_triangular(s, y[:3], lower=True) | l.lu_factor(s)
+    l.lu_solve(l.lu_factor(s), y[:3]) | l.solve(s, y[:3]) | l.inv(s) | l.det(s)
+    l.block_diag(s, m) | l.toeplitz(y[:3])
     n.linalg.det(s) | n.linalg.slogdet(s) | n.linalg.inv(s) | n.linalg.solve(s, y[:3])
     n.linalg.pinv(m) | n.linalg.matrix_rank(m) | n.linalg.cond(s) | n.linalg.matrix_power(s, 3)
     n.linalg.vector_norm(y) | n.linalg.matrix_norm(m) | n.linalg.tensorinv(s, 1)
@@ -58,16 +65,18 @@ CALLS = """
 TEXTS = [text.strip() for line in CALLS.strip().splitlines() for text in line.split("|")]
 
 
-def computed(text: str, numpy: Any) -> Any:
+def computed(text: str, library: Any) -> Any:
+    numpy = library.numpy
     x, y, i = numpy.asarray(X), numpy.asarray(Y), numpy.asarray(COUNTS)
-    return eval(text, {"n": numpy, "x": x, "y": y, "m": y.reshape(3, 4), "i": i,
+    return eval(text, {"n": numpy, "l": library.scipy.linalg, "x": x, "y": y,
+                       "m": y.reshape(3, 4), "i": i,
                        "s": numpy.asarray(SYMMETRIC)})
 
 
 def operations(text: str) -> list[str]:
     """The operations that a call waits for."""
     pending.flush()
-    result = computed(text, jnp)
+    result = computed(text, maxjax)
     names = [cell.spec.primitive.name for cell in pending.cells]
     del result
     return names
@@ -75,11 +84,11 @@ def operations(text: str) -> list[str]:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_repeated_calls_are_as_the_first_and_as_jax(text: str) -> None:
-    first = computed(text, jnp)
+    first = computed(text, maxjax)
     for _ in range(_at_once._CALLS + 1):
-        last = computed(text, jnp)
+        last = computed(text, maxjax)
     assert any(name.startswith("repeated_") for name in operations(text))
-    theirs = computed(text, jax.numpy)
+    theirs = computed(text, jax)
     for a, b, c in zip(*map(jax.tree.leaves, (first, last, theirs)), strict=True):
         assert (a.dtype, a.shape, a.weak_type) == (b.dtype, b.shape, b.weak_type)
         assert (c.dtype, c.shape, c.weak_type) == (b.dtype, b.shape, b.weak_type)

@@ -11,7 +11,7 @@ from maxjax._base import config
 from maxjax._higher_order.jit_function import PjitFunction
 from maxjax._higher_order.static_arguments import select
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import within_program
+from maxjax._ir.staging import traces_eager_call, within_program
 from maxjax._ir.trace import Array, context
 from maxjax._ir.typing import Function
 
@@ -27,7 +27,7 @@ class NamedCall(PjitFunction):
     """
 
     def __call__(self, *args: object, **static: Hashable) -> Any:
-        if context.trace is installed.runtime or not within_program():
+        if context.trace is installed.runtime or not within_program() or traces_eager_call():
             return self._function(*args, **static)
         if not all(isinstance(x, _PLAIN) for x in args):
             return super().__call__(*args, **static)

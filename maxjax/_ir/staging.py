@@ -263,6 +263,17 @@ def is_staging() -> bool:
     return any(isinstance(trace, StagingTrace) for trace in enclosing_traces())
 
 
+# The kind of a trace that is run as eager calls are, and never shown nor transformed.
+EAGER = "a repeated eager call"
+
+
+def traces_eager_call() -> bool:
+    """Whether what is called now is written into the program of an eager call: functions that have
+    a NumPy rule are one operation there, as they are outside programs."""
+    trace = context.trace
+    return trace.__class__ is StagingTrace and trace.kind is EAGER
+
+
 def within_program() -> bool:
     """Whether what is called now is written into a jaxpr."""
     trace = context.trace

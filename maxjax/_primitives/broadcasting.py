@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -46,19 +47,53 @@ def _broadcast_in_dim_evaluate(x: np.ndarray, *, shape: Shape,
     return np.broadcast_to(x, shape)
 
 
+def has_buffer(dtype: Any) -> bool:
+    """Whether NumPy makes views of such an array's memory at once, by ``np.ndarray``: not of dtypes
+    that it does not have itself."""
+    return not dtypes.is_opaque(dtype) and dtypes.physical(dtype).kind in "biufc"
+
+
+def known_sizes(shape: Shape) -> bool:
+    """Whether a shape is known, and no dimension is empty."""
+    return all(type(size) is int and size > 0 for size in shape)
+
+
 def _broadcast_in_dim_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
                                  out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
-    """A rule for scalars, which gives a view of their memory: NumPy's ``broadcast_to`` takes four
-    times as long to make it. None for other operands."""
+    """A rule for scalars and for what lies row by row, which gives a view of their memory: NumPy's
+    ``broadcast_to`` takes four times as long to make it. None for other operands."""
     aval, = in_avals
     dtype, shape = dtypes.physical(aval.dtype), params["shape"]
-    if aval.shape or dtypes.is_opaque(aval.dtype) or dtype.kind not in "biufc" or (
-            not all(type(size) is int and size for size in shape)):
+    if not has_buffer(aval.dtype) or not known_sizes(shape) or not known_sizes(aval.shape):
         return None
+    if aval.shape:
+        return _spread_rows(aval.shape, dtype, **params)
     strides = (0,) * len(shape)
 
     def spread(x: np.ndarray) -> np.ndarray:
         view: np.ndarray = np.ndarray(shape, dtype, np.asarray(x, dtype), 0, strides)
+        view.flags.writeable = False
+        return view
+    return spread
+
+
+def _spread_rows(operand: Shape, dtype: np.dtype, *, shape: Shape,
+                 broadcast_dimensions: tuple[int, ...]) -> Callable[..., Any]:
+    lengths = [dtype.itemsize * math.prod(operand[axis + 1:]) for axis in range(len(operand))]
+    sizes, steps = [1] * len(shape), [0] * len(shape)
+    for axis, dimension in enumerate(broadcast_dimensions):
+        sizes[dimension] = operand[axis]
+        steps[dimension] = lengths[axis] if operand[axis] != 1 else 0
+    strides = tuple(steps)
+    # With dimensions of size 1 alone the elements are the operand's own.
+    is_reshape = tuple(sizes) == shape
+
+    def spread(x: np.ndarray) -> np.ndarray:
+        if is_reshape:
+            return x.reshape(shape)
+        if not x.flags.c_contiguous:
+            return np.broadcast_to(x.reshape(sizes), shape)
+        view: np.ndarray = np.ndarray(shape, dtype, x, 0, strides)
         view.flags.writeable = False
         return view
     return spread

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base import dtypes
+from maxjax._base import caches, dtypes
 from maxjax._ir.contract import DTYPE, NATURAL, SHAPE, takes
 from maxjax._ir.jaxpr import JaxprEqn
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.rule_groups import Derivative, Printed, Sharded
+from maxjax._ir.rule_groups import Derivative, Host, Printed, Sharded
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Shape, Value
 from maxjax._primitives import costs, fitting
-from maxjax._primitives.broadcasting import broadcast_in_dim
+from maxjax._primitives.broadcasting import broadcast_in_dim, has_buffer, known_sizes
 from maxjax._primitives.rules import (
     OnShard,
     axis_factors,
@@ -32,14 +32,42 @@ if TYPE_CHECKING:
 # --- iota -----------------------------------------------------------------------------------------
 
 
+# Lines of at most so many bytes are kept: counting takes longer than finding them.
+_KEPT_LINE = 16 << 10
+
+
+def _line(dtype: np.dtype, size: int) -> np.ndarray:
+    return np.arange(size).astype(dtype)     # narrow integers wrap around, as XLA's do
+
+
+@caches.memoized
+def _kept_line(dtype: np.dtype, size: int) -> np.ndarray:
+    line = _line(dtype, size)
+    line.flags.writeable = False
+    return line
+
+
 def _iota_evaluate(*, dtype: np.dtype, shape: Shape, dimension: int) -> np.ndarray:
     sizes = [1] * len(shape)
     sizes[dimension] = shape[dimension]
-    if dtypes.is_integer(dtype) and dtype.itemsize < 4:   # wraps around, as XLA's does
-        line = np.arange(shape[dimension]).astype(dtype)
-    else:
-        line = np.arange(shape[dimension]).astype(dtype)
-    return np.broadcast_to(line.reshape(sizes), shape)
+    return np.broadcast_to(_line(dtype, shape[dimension]).reshape(sizes), shape)
+
+
+def _iota_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
+                     out_avals: tuple[ShapedArray, ...]) -> Callable[..., Any] | None:
+    """A rule for short lines, which are kept: it gives a view of one, which is not writeable."""
+    dtype, shape, dimension = params["dtype"], params["shape"], params["dimension"]
+    if not has_buffer(dtype) or not known_sizes(shape) or (
+            shape[dimension] * dtype.itemsize > _KEPT_LINE):
+        return None
+    size = shape[dimension]
+    strides = tuple([dtype.itemsize if axis == dimension else 0 for axis in range(len(shape))])
+
+    def counted() -> np.ndarray:
+        view: np.ndarray = np.ndarray(shape, dtype, _kept_line(dtype, size), 0, strides)
+        view.flags.writeable = False
+        return view
+    return counted
 
 
 def _split_where_exact(eqn: JaxprEqn, rule: FactorRule) -> None:
@@ -68,6 +96,7 @@ iota_p = Primitive(
     abstract=lambda *, dtype, shape, dimension: ShapedArray(
         nonnegative("iota", shape), dtype),
     evaluate=_iota_evaluate,
+    host=Host(specialize=_iota_specialize),
     lower=lambda ctx, *, dtype, shape, dimension: ctx.iota(dtype, shape, dimension),
     derivative=Derivative(missing="iota has no operands"),
     factors=lambda in_avals, out_avals, *, dtype, shape, dimension: axis_factors(

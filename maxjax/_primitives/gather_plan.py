@@ -177,6 +177,10 @@ def slice_host_reason(x: ShapedArray, sizes: Shape) -> str | None:
     return _LARGE if math.prod(x.shape[:last + 1]) > MOST_INT32 else None
 
 
+# As many starts are kept with a plan.
+_FEW_STARTS = 2048
+
+
 class WindowPlan:
     """The static part of a gather or scatter, for given shapes.
 
@@ -185,6 +189,7 @@ class WindowPlan:
       columns: (position in the index vector, greatest start, stride) of what moves the window.
       limits: for each component of the index vector the greatest start in bounds.
       batching: (dimension of the indices, stride) of the dimensions that go along.
+      along: the rows at which their elements start, once they are known, if there are few.
       offsets: where the elements of a window lie relative to its start, as rows.
       batch: the shape of the indices without the index vectors.
       window: the sizes within ``rows`` of a window.
@@ -194,7 +199,7 @@ class WindowPlan:
       count: of the rows in all windows.
     """
 
-    __slots__ = ("batch", "batching", "columns", "count", "inverse", "leading", "limits",
+    __slots__ = ("along", "batch", "batching", "columns", "count", "inverse", "leading", "limits",
                  "offsets", "order", "trailing", "view", "whole", "window")
 
     def __init__(self, shape: tuple[int, ...], indices_shape: tuple[int, ...],
@@ -244,30 +249,66 @@ class WindowPlan:
             for dim in range(len(kept) + len(batch)))
         self.inverse = tuple(np.argsort(self.order).tolist()) if self.order else ()
         self.whole = self.order == tuple(range(len(self.order)))
+        self.along: np.ndarray | None = None
 
     def rows(self, indices: np.ndarray) -> np.ndarray:
         """The row of each element of each window, clipped, of shape (*batch, *window)."""
-        total: Any = 0
+        total: Any = None
         for position, limit, stride in self.columns:
-            start = clipped(indices[..., position], limit)
-            total = total + (start if stride == 1 else start * stride)
-        for dim, stride in self.batching:
-            line = np.arange(self.batch[dim]) * stride
-            total = total + line.reshape(
-                [-1 if d == dim else 1 for d in range(len(self.batch))])
-        total = np.asarray(total, np.intp)
-        if total.shape != self.batch:
+            start = clipped(self._component(indices, position), limit)
+            if stride != 1:
+                start = start * stride
+            total = start if total is None else total + start
+        if self.batching:
+            along = self._starts() if self.along is None else self.along
+            total = along if total is None else total + along
+        if total is None:
+            total = np.zeros(self.batch, np.intp)
+        elif total.shape != self.batch:
             total = np.broadcast_to(total, self.batch)
         if not self.window:
             return total
         return total.reshape((*self.batch, *(1,) * len(self.window))) + self.offsets
 
-    def inside(self, indices: np.ndarray) -> np.ndarray:
-        """Which windows are in bounds, of shape ``batch``."""
+    def _starts(self) -> np.ndarray:
+        """The rows at which the elements of the dimensions that go along start."""
+        starts: Any = 0
+        for dim, stride in self.batching:
+            line = np.arange(self.batch[dim]) * stride
+            starts = starts + line.reshape([-1 if d == dim else 1 for d in range(len(self.batch))])
+        if starts.size <= _FEW_STARTS:
+            self.along = starts
+        return starts
+
+    def _component(self, indices: np.ndarray, position: int) -> np.ndarray:
+        """One component of the index vectors."""
+        return indices.reshape(self.batch) if indices.shape[-1] == 1 else indices[..., position]
+
+    def inside(self, indices: np.ndarray) -> np.ndarray | None:
+        """Which windows are in bounds, of shape ``batch``; None: all are."""
         if len(self.limits) == 1:
-            start = indices[..., 0]
-            return (start >= 0) & (start <= self.limits[0])
-        return np.all((indices >= 0) & (indices <= np.array(self.limits, np.int64)), axis=-1)
+            inside = _in_bounds(indices.reshape(self.batch), self.limits[0])
+        else:
+            inside = np.ones(self.batch, np.bool_)
+            for position, limit in enumerate(self.limits):
+                inside &= _in_bounds(indices[..., position], limit)
+        return None if np.count_nonzero(inside) == inside.size else inside
+
+
+def _in_bounds(start: np.ndarray, limit: int) -> np.ndarray:
+    """Where starts are in [0, limit]."""
+    if start.dtype.kind == "i" and limit <= np.iinfo(start.dtype).max:
+        # Negative ones are above all others as unsigned integers: one comparison for both bounds.
+        return np.asarray(start.view(_UNSIGNED[start.itemsize]) <= limit)
+    return np.asarray((start >= 0) & (start <= limit))
+
+
+def all_in_bounds(start: np.ndarray, limit: int) -> bool:
+    """Whether all starts are in [0, limit]."""
+    return bool(np.count_nonzero(_in_bounds(start, limit)) == start.size)
+
+
+_UNSIGNED = {dtype.itemsize: dtype for dtype in map(np.dtype, "BHIQ")}
 
 
 def clipped(start: np.ndarray, limit: int) -> np.ndarray:

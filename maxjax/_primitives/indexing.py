@@ -105,7 +105,7 @@ def _gather_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
 
     def run(x: np.ndarray, indices: np.ndarray) -> np.ndarray:
         if single:
-            rows = indices[..., column].reshape(count)
+            rows = (indices if indices.shape[-1] == 1 else indices[..., column]).reshape(count)
             out = take(np.asarray(x).reshape(view), rows, 1, None, "clip")
         else:
             out = take(np.asarray(x).reshape(view), plan.rows(indices).reshape(count), 1)
@@ -114,7 +114,7 @@ def _gather_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
             out = out.transpose(order)
         if fill is not None:
             inside = plan.inside(indices)
-            if not inside.all():
+            if inside is not None:
                 out = np.where(inside.reshape(aligned), out, fill)
         return out
 
@@ -296,7 +296,7 @@ def _scatter_evaluate(kind: str):
         rows = plan.rows(indices)
         if mode is not CLIP:
             inside = plan.inside(indices)
-            if not inside.all():
+            if inside is not None:
                 kept = np.broadcast_to(
                     inside.reshape((*inside.shape, *(1,) * len(plan.window))),
                     rows.shape).reshape(-1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base import dtypes, native
+from maxjax._base import caches, dtypes, native
 from maxjax._ir.contract import COUNT, FLAG, NUMBER, optional, takes
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
@@ -58,6 +58,35 @@ if TYPE_CHECKING:
 # --- cholesky -------------------------------------------------------------------------------------
 
 
+# Elements of a mask that is kept: making it takes longer than a small decomposition.
+_KEPT_MASK = 4096
+
+
+@caches.memoized
+def _below(rows: int, columns: int, k: int) -> np.ndarray:
+    """Which elements of a matrix lie on the ``k``-th diagonal or below."""
+    return np.tri(rows, columns, k, np.bool_)
+
+
+def _upper_part(x: np.ndarray) -> np.ndarray:
+    """A matrix with zeros below its diagonal."""
+    if x.size > _KEPT_MASK:
+        return np.triu(x)
+    result = np.array(x)
+    np.copyto(result, np.zeros((), x.dtype), where=_below(*x.shape, -1))
+    return result
+
+
+def _lower_part(x: np.ndarray) -> np.ndarray:
+    """Matrices with zeros above their diagonals."""
+    *_, rows, columns = x.shape
+    if rows * columns > _KEPT_MASK:
+        return np.tril(x)
+    result = np.zeros_like(x)
+    np.copyto(result, x, where=_below(rows, columns, 0))
+    return result
+
+
 def _cholesky_call(a: ShapedArray) -> Call:
     return Call("potrf", (stack_size(a), a.shape[-1], address("potrf", a.dtype),
                           bits(math.nan, a.dtype)), [a])
@@ -82,7 +111,7 @@ cholesky_p = linalg_primitive(
     contract=takes(1, fitting.square),
     abstract=lambda a: a,
     # The upper triangle is zero even where the matrix is not positive definite.
-    evaluate=lambda a: np.tril(together(
+    evaluate=lambda a: _lower_part(together(
         lambda x: (np.linalg.cholesky(x),), [ShapedArray(a.shape, a.dtype)], a)[0]),
     calls=_cholesky_call,
     jvp=_cholesky_jvp,
@@ -129,10 +158,11 @@ def _lu_abstract(a: ShapedArray) -> tuple[ShapedArray, ...]:
 
 def permutation_of(pivots: np.ndarray, size: int) -> np.ndarray:
     """The order of rows that results from exchanging row i with row ``pivots[i]``, one by one."""
-    order = np.arange(size, dtype=np.int32)
-    for row, other in enumerate(np.clip(pivots, 0, max(size - 1, 0))):
-        order[[row, other]] = order[[other, row]]
-    return order
+    order, last = [*range(size)], max(size - 1, 0)
+    for row, pivot in enumerate(pivots.tolist()):
+        other = min(max(pivot, 0), last)
+        order[row], order[other] = order[other], order[row]
+    return np.array(order, np.int32)
 
 
 def _lu_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -427,7 +457,7 @@ def _for_product(packed: np.ndarray, columns: int) -> np.ndarray:
 
 def _unpacked(packed: np.ndarray, taus: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
     """Q and R of a packed decomposition."""
-    return _householder_one(_for_product(packed, columns), taus)[0], np.triu(packed[:columns])
+    return _householder_one(_for_product(packed, columns), taus)[0], _upper_part(packed[:columns])
 
 
 def _pivoted_one(a: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:

@@ -188,6 +188,12 @@ def each(function: Callable[..., Sequence[HostValue | complex]], avals: Sequence
     arrays = tuple(map(np.asarray, arrays))
     ranks = ranks or [2] * len(arrays)
     batch = arrays[0].shape[:arrays[0].ndim - ranks[0]]
+    if not batch:
+        try:
+            return [np.asarray(result, aval.dtype) for result, aval in zip(
+                function(*arrays), avals, strict=True)]
+        except np.linalg.LinAlgError:
+            pass
     outs = [np.empty(aval.shape, aval.dtype) for aval in avals]
     for index in np.ndindex(*batch):
         try:

@@ -66,6 +66,10 @@ def order_bits(x: np.ndarray) -> np.ndarray:
     return bits ^ ((bits >> (8 * x.itemsize - 1)) & np.iinfo(bits.dtype).max)
 
 
+# Up to this many elements NumPy's stable sort takes less time than the detour by integers.
+_SHORT = 256
+
+
 def stable_argsort(x: np.ndarray) -> np.ndarray:
     """Positions along the last axis in sorted order.
 
@@ -76,17 +80,17 @@ def stable_argsort(x: np.ndarray) -> np.ndarray:
     if size >= native.FEWEST and (argsort := native.find("argsort", x.dtype, size)):
         return _native_sort(argsort, x, np.int32).astype(np.intp)
     x = widened(x)
-    if x.dtype.kind == "c" or x.itemsize > 4 or x.shape[-1] < 16:
-        return np.argsort(x, axis=-1, kind="stable")
+    if x.dtype.kind == "c" or x.itemsize > 4 or size <= _SHORT:
+        return x.argsort(-1, "stable")
     if x.dtype.kind == "f":
-        nan = np.isnan(x)
+        nan = x != x
         x = order_bits(x + np.zeros((), x.dtype))      # -0.0 + 0.0 is 0.0
-        x = np.where(nan, np.iinfo(x.dtype).max, x)
+        x[nan] = np.iinfo(x.dtype).max
     key = x.astype(np.int64)
     if x.dtype == np.uint32:
         key -= 1 << 31      # so that the upper half holds it
     key <<= 32
-    key |= np.arange(x.shape[-1], dtype=np.int64)
+    key |= np.arange(size, dtype=np.int64)
     key.sort(axis=-1)
     key &= 0xFFFFFFFF
     return key
@@ -109,16 +113,42 @@ def _sort_evaluate(*operands: np.ndarray, dimension: int, is_stable: bool, num_k
             rows = np.moveaxis(x, dimension, -1)
             return [np.moveaxis(_native_sort(sort, rows, x.dtype), -1, dimension)]
         wide = widened(x)
-        # Equal floats may differ (0.0 and -0.0): only then does stability show.
-        exact = wide.dtype.kind in "iub" or not np.any((wide == 0) & np.signbit(wide.real))
-        kind: Any = None if exact and wide.dtype.kind != "c" else "stable"
-        return [np.sort(wide, axis=dimension, kind=kind).astype(x.dtype, copy=False)]
+        result = wide.copy() if wide is x else wide
+        result.sort(dimension, None if _equal_are_alike(wide) else "stable")
+        return [result.astype(x.dtype, copy=False)]
+    return sorted_together(arrays, dimension, num_keys)
+
+
+def _equal_are_alike(x: np.ndarray) -> bool:
+    """Whether nobody can tell in which order equal elements stand."""
+    if x.dtype.kind in "iub":
+        return True
+    if x.dtype.kind != "f":
+        return False
+    # Equal floats may differ (0.0 and -0.0).
+    zeros = x.size - np.count_nonzero(x)
+    return zeros < 2 or not np.any((x == 0) & np.signbit(x))
+
+
+def sorted_together(arrays: Sequence[np.ndarray], dimension: int, num_keys: int
+                    ) -> list[np.ndarray]:
+    """Arrays in the order of the first ``num_keys`` of them."""
+    if not arrays[0].size:
+        return list(arrays)
+    is_last = dimension == arrays[0].ndim - 1
+    rows = arrays if is_last else [np.moveaxis(x, dimension, -1) for x in arrays]
     if num_keys == 1:
-        key = np.moveaxis(arrays[0], dimension, -1)
-        order = np.moveaxis(stable_argsort(key), -1, dimension)
+        order = stable_argsort(rows[0])
     else:
-        order = np.lexsort([widened(key) for key in reversed(arrays[:num_keys])], axis=dimension)
-    return [np.take_along_axis(x, order, dimension) for x in arrays]
+        order = np.lexsort([widened(key) for key in reversed(rows[:num_keys])])
+    *outer, size = order.shape
+    if outer:       # places in all rows together
+        order = order.reshape(-1, size)
+        order = order + np.arange(0, order.size, size).reshape(-1, 1)
+        results = [x.reshape(-1).take(order).reshape(x.shape) for x in rows]
+    else:
+        results = [x.take(order) for x in rows]
+    return results if is_last else [np.moveaxis(x, -1, dimension) for x in results]
 
 
 # --- sort -----------------------------------------------------------------------------------------

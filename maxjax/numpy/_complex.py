@@ -12,6 +12,7 @@ from maxjax._primitives.arithmetic import complex_p, conj_p, imag_p, real_p
 from maxjax._primitives.comparison import ne_p, not_p
 from maxjax._primitives.creation import full
 from maxjax.lax._conversion import lying_like
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._elementwise import alias
 from maxjax.numpy._promotion import apart, as_array, bind, broadcast_to, constant, operand
 
@@ -104,6 +105,7 @@ def complex_of(x: Any, y: Any) -> Array:
     return complex_p.bind(x, y)
 
 
+@at_once
 def iscomplex(x: ArrayLike) -> Array:
     """Whether each element has an imaginary part.
 
@@ -114,6 +116,7 @@ def iscomplex(x: ArrayLike) -> Array:
     return bind(ne_p, part, constant(0, part.dtype, part.weak_type and not part.ndim))
 
 
+@at_once
 def isreal(x: ArrayLike) -> Array:
     """Whether each element has no imaginary part.
 

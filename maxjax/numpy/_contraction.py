@@ -24,6 +24,7 @@ from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import explicit_mesh, partitions
 from maxjax.numpy import _joining as joining
 from maxjax.numpy import _shape as shapes
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import conj
 from maxjax.numpy._logic import vectorize
 from maxjax.numpy._promotion import (
@@ -90,6 +91,7 @@ def contract(a: Array, b: Array, contracted: tuple[Any, Any], batch: tuple[Any, 
 _MATRIX_NUMBERS = (((1,), (0,)), ((), ()))
 
 
+@at_once
 def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
            preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
     """The matrix product; leading dimensions broadcast, vectors are rows and columns.
@@ -156,6 +158,7 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     return contract(a, b, ((count + 1,), (count,)), (leading, leading), precision, preferred)
 
 
+@at_once
 @boundary
 def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None,
         out_sharding: Any = None) -> Array:
@@ -191,6 +194,7 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_
     return contract(a, b, ((a.ndim - 1,), (axis,)), precision=precision, preferred=preferred)
 
 
+@at_once
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
          preferred_element_type: Any = None) -> Array:
     """The product of the flattened arrays, with the first conjugated.
@@ -217,6 +221,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
                preferred_element_type=preferred_element_type)
 
 
+@at_once
 def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
           preferred_element_type: Any = None) -> Array:
     """The product over the last axes.
@@ -246,6 +251,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
                     preferred=preferred)
 
 
+@at_once
 def outer(a: ArrayLike, b: ArrayLike, out: Any = None) -> Array:
     """The products of all pairs of elements of the flattened arrays.
 
@@ -279,6 +285,7 @@ def _maps(a: Any, b: Any, *core: int) -> bool:
         x.ndim > count for x, count in zip((a, b), core, strict=True))
 
 
+@at_once
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
     """The product over one axis, with the first operand conjugated; the other axes broadcast.
@@ -315,6 +322,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
     return shapes.squeeze(product, (-2, -1))
 
 
+@at_once
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrices times vectors: ``(..., M, K), (..., K) -> (..., M)``.
 
@@ -330,6 +338,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return shapes.squeeze(matmul(x1, shapes.expand_dims(x2, -1)), -1)
 
 
+@at_once
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Vectors (conjugated) times matrices: ``(..., K), (..., K, N) -> (..., N)``.
 
@@ -350,6 +359,7 @@ def _incompatible(a: Array, b: Array) -> ValueError:
         f"Incompatible types for matmul arguments: {a.aval.str_short()} and {b.aval.str_short()}")
 
 
+@at_once
 @boundary
 def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None,
               preferred_element_type: Any = None, out_sharding: Any = None) -> Array:
@@ -403,6 +413,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = Non
     return contract(a, b, (first, second), precision=precision, preferred=preferred)
 
 
+@at_once
 def kron(a: Any, b: Any) -> Array:
     """The Kronecker product: each element of ``a`` times all of ``b``.
 
@@ -438,6 +449,7 @@ def _kron(a: Any, b: Any) -> Array:
         product, tuple(m * n for m, n in zip(a.shape, b.shape, strict=True)))
 
 
+@at_once
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Array:
     """The cross product of vectors of 3 elements.

@@ -16,6 +16,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import complex_of, conj, imag, real
 from maxjax.numpy._contraction import dot
 from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact
@@ -23,6 +24,7 @@ from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact
 __all__ = ["corrcoef", "cov"]
 
 
+@at_once
 def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
         ddof: int | None = None, fweights: Any = None, aweights: Any = None,
         dtype: DTypeLike | None = None) -> Array:
@@ -123,6 +125,7 @@ def _check_weights(name: str, weights: Array, x: Array) -> None:
         raise RuntimeError(f"incompatible numbers of samples and {name}")
 
 
+@at_once
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True,
              dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables in rows (columns with ``rowvar=False``).

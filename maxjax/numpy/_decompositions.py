@@ -15,6 +15,7 @@ from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import conj
 from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact
 from maxjax.numpy._where import where
@@ -72,6 +73,7 @@ def epsilon(x: Array) -> float:
     return float(dtypes.finfo(x.dtype).eps)
 
 
+@at_once
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangular ``L`` with ``L L^H = a``, or its adjoint.
 
@@ -108,6 +110,7 @@ def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
 def qr(a: ArrayLike, mode: str) -> Array | QRResult: ...
 
 
+@at_once
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """``(Q, R)`` with ``Q R = a``, ``Q`` with orthonormal columns and ``R`` upper triangular.
 
@@ -179,6 +182,7 @@ def eigvals(a: ArrayLike) -> Array:
                           compute_right_eigenvectors=False)[0]
 
 
+@at_once
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """The ascending eigenvalues and the eigenvectors of Hermitian matrices.
 
@@ -214,6 +218,7 @@ def _eigh(a: Array, *, lower: bool, symmetrize_input: bool) -> EighResult:
     return EighResult(values, vectors)
 
 
+@at_once
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The ascending eigenvalues of Hermitian matrices.
 
@@ -254,6 +259,7 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
         ) -> Array | SVDResult: ...
 
 
+@at_once
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
         subset_by_index: tuple[int, int] | None = None) -> Any:
     """``(U, S, Vh)`` with ``U diag(S) Vh = a`` and descending ``S``; without vectors ``S`` alone.
@@ -304,6 +310,7 @@ def _svd(a: Array, *, full_matrices: bool, compute_uv: bool, hermitian: bool,
     return SVDResult(vectors, ordered, adjoint(vectors * signs))
 
 
+@at_once
 def svdvals(x: ArrayLike, /) -> Array:
     """The singular values, descending.
 

@@ -24,6 +24,7 @@ from maxjax.numpy import _matrices as matrices
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import real
 from maxjax.numpy._decompositions import square_matrices
 from maxjax.numpy._linear_systems import solve
@@ -51,6 +52,7 @@ def _parity(pivots: Array) -> Array:
     return reductions.sum(moved, -1, dtype=np.int32) % 2
 
 
+@at_once
 @boundary
 def det(a: ArrayLike) -> Array:
     """The determinants of square matrices ``(..., n, n)``.
@@ -129,6 +131,7 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     return value, matrices.trace(image, 0, -2, -1)
 
 
+@at_once
 @boundary
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The signs (phases) of the determinants, and the logarithms of their magnitudes.

@@ -24,6 +24,7 @@ from maxjax._primitives.comparison import (
 from maxjax._primitives.transcendental import pow_p
 from maxjax.lax._elementwise import RoundingMethod
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._elementwise import alias, binary
 from maxjax.numpy._promotion import (
     apart,
@@ -61,6 +62,7 @@ def _pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     return left, right
 
 
+@at_once
 def floor_divide(x1: Any, x2: Any, /) -> Array:
     """The greatest integer not above x1 / x2.
 
@@ -113,6 +115,7 @@ def _float_divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
     return quotient, remainder
 
 
+@at_once
 def remainder(x1: Any, x2: Any, /) -> Array:
     """The remainder of floor division, with the sign of x2.
 
@@ -162,6 +165,7 @@ def _nonzero(x: Any) -> Any:
     return where(equal(x, 0), constant(1, x.dtype, getattr(x, "weak_type", False)), x)
 
 
+@at_once
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder, with the sign of x1.
 
@@ -174,6 +178,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return bind(rem_p, x1, _nonzero(x2) if whole else x2)
 
 
+@at_once
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
     """(x1 // x2, x1 % x2)
 
@@ -263,6 +268,7 @@ def _power_by_squaring(x: Array, exponent: Array) -> Array:
     return result
 
 
+@at_once
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x to the power y, in floats.
 
@@ -272,6 +278,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _pow(*promote_args_inexact("float_power", x, y))
 
 
+@at_once
 def right_shift(x1: Any, x2: Any, /) -> Array:
     """``x1 >> x2``; preserves the sign.
 

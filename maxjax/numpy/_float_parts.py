@@ -14,6 +14,7 @@ from maxjax._primitives.convert import bitcast_convert_type_p, convert_element_t
 from maxjax._primitives.creation import full
 from maxjax.lax._over_mesh import whole_along
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import (
     as_array,
     cast,
@@ -34,6 +35,7 @@ from maxjax.numpy._whole import WORDS, whole
 __all__ = ["copysign", "frexp", "ldexp", "modf", "signbit", "spacing"]
 
 
+@at_once
 def copysign(x1: Any, x2: Any, /) -> Array:
     """|x1| with the sign of x2.
 
@@ -53,6 +55,7 @@ def _copysign(x1: Array, x2: Array) -> Array:
     return where(signbit(x2), -abs(x1), abs(x1))
 
 
+@at_once
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set; true for -0.0.
 
@@ -71,6 +74,7 @@ def signbit(x: ArrayLike, /) -> Array:
     return bitcast_convert_type_p.bind(x, new_dtype=integer) < 0
 
 
+@at_once
 def modf(x: ArrayLike, /, out: Any = None) -> tuple[Array, Array]:
     """The fractional and integral parts, both with the sign of x.
 

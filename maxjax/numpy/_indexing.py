@@ -32,6 +32,7 @@ from maxjax.lax._slicing import from_end
 from maxjax.numpy import _division
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._getitem import getitem
 from maxjax.numpy._getitem import take as take_index
 from maxjax.numpy._index_arrays import as_signed
@@ -60,6 +61,7 @@ def flat(x: Array) -> Array:
     return reshape(x, (x.size,))
 
 
+@at_once
 def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
          unique_indices: bool = False, indices_are_sorted: bool = False,
          fill_value: Any = None) -> Array:
@@ -165,6 +167,7 @@ def _take(a: Array, indices: Array, *, fill: FillValue | None, **options: Any) -
     return _take_filled(a, indices, fill=fill, **options)
 
 
+@at_once
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
                     mode: str | GatherScatterMode | None = None, fill_value: Any = None, *,
                     wrap_negative_indices: bool = True) -> Array:
@@ -206,6 +209,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
         fill=fill_parameter(fill_value, arr.dtype) if fills_outside(parsed) else None)
 
 
+@whole("take_along_axis", rules.take_along_axis, accepts=WORDS)
 @named("take_along_axis", "axis", "mode", "fill", "wrap")
 def _take_along_axis(arr: Array, indices: Array, *, axis: int | None, mode: GatherScatterMode,
                      fill: FillValue | None, wrap: bool) -> Array:

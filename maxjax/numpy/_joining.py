@@ -18,6 +18,7 @@ from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.layout import squeeze_p
 from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import check_unstack
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import (
     apart,
     as_array,
@@ -409,6 +410,7 @@ def column_stack(tup: Any) -> Array:
         [layout.transpose(atleast_2d(x), (1, 0)) if x.ndim < 2 else x for x in parts], 1)
 
 
+@at_once
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """``arr`` followed by ``values`` along an axis (both flattened by default).
 
@@ -436,6 +438,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     return concatenate([arr, values], axis)
 
 
+@at_once
 def block(arrays: Any) -> Array:
     """An array from nested lists of blocks: the innermost are concatenated along the last axis.
 

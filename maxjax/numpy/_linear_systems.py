@@ -21,6 +21,7 @@ from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._decompositions import adjoint, eigvalsh, epsilon, inexact, square_matrices, svd
 from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact, promote_shapes
 from maxjax.numpy._where import where
@@ -28,6 +29,7 @@ from maxjax.numpy._where import where
 __all__ = ["inv", "lstsq", "matrix_rank", "pinv", "solve"]
 
 
+@at_once
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """``x`` with ``a x = b``.
 
@@ -78,6 +80,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     return out[..., 0] if vector else out
 
 
+@at_once
 @boundary
 def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices; infinities and NaN for singular ones.
@@ -102,6 +105,7 @@ def inv(a: ArrayLike) -> Array:
     return solve(a, shapes.broadcast_to(ranges.eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
+@at_once
 def pinv(a: ArrayLike, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Array:
     """The Moore-Penrose pseudo-inverses of matrices ``(..., m, n)``.
 
@@ -160,6 +164,7 @@ def _product(x: Array, y: Array, z: Array) -> Array:
     return contraction.matmul(contraction.matmul(x, y), z)
 
 
+@at_once
 def matrix_rank(M: ArrayLike, rtol: Any = None, *, hermitian: bool = False,
                 tol: Any = None) -> Array:
     """The number of singular values above ``rtol``, or ``tol``: as in JAX, both are absolute.
@@ -183,6 +188,7 @@ def matrix_rank(M: ArrayLike, rtol: Any = None, *, hermitian: bool = False,
     return reductions.sum(values > as_array(limit)[..., None], -1)
 
 
+@at_once
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: Any = None, *, numpy_resid: bool = False
           ) -> tuple[Array, ...]:
     """``(x, residuals, rank, singular values)`` for the least-squares solution of ``a x = b``.

@@ -25,6 +25,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import (
     RANK_PROMOTION_LINK,
     as_array,
@@ -51,6 +52,7 @@ __all__ = [
 _RTOL, _ATOL = 1e-05, 1e-08
 
 
+@at_once
 def isclose(a: ArrayLike, b: ArrayLike, rtol: Any = _RTOL, atol: Any = _ATOL,
             equal_nan: bool = False) -> Array:
     """Whether |a - b| <= atol + rtol * |b|.
@@ -124,7 +126,16 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = _RTOL, atol: Any = _ATOL,
     Array(True, dtype=bool)
     """
     check_arraylike("allclose", a, b)
-    return _allclose(a, b, *_tolerances(rtol, atol), equal_nan=bool(equal_nan))
+    equal_nan = bool(equal_nan)
+    if type(rtol) is float and type(atol) is float and type_of(a) == type_of(b):
+        return _allclose_at_once(a, b, relative=rtol, absolute=atol, equal_nan=equal_nan)
+    return _allclose(a, b, *_tolerances(rtol, atol), equal_nan=equal_nan)
+
+
+@whole("allclose", rules.allclose)
+def _allclose_at_once(a: Any, b: Any, *, relative: float, absolute: float, equal_nan: bool
+                      ) -> Array:
+    return _allclose(a, b, *_tolerances(relative, absolute), equal_nan=equal_nan)
 
 
 @named("allclose", "equal_nan")
@@ -133,6 +144,7 @@ def _allclose(a: Any, b: Any, rtol: Any = _RTOL, atol: Any = _ATOL, *, equal_nan
     return reductions.all(_isclose(a, b, rtol, atol, equal_nan=equal_nan))
 
 
+@at_once
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     """Whether the shapes and all elements are equal.
 

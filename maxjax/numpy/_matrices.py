@@ -29,6 +29,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._filled import zeros
 from maxjax.numpy._promotion import as_array, canonical_shape, cast, check_out, concrete, static
 from maxjax.numpy._where import where
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 
+@at_once
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The ``offset``-th diagonals of the matrices in two axes, along a new last axis.
 
@@ -88,6 +90,7 @@ def _taken_diagonal(x: Array, offset: int) -> Array:
     return x[..., places + low, places + high]
 
 
+@at_once
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """The ``k``-th diagonal of a matrix, or the matrix with a vector as its diagonal.
 
@@ -139,6 +142,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     return diag(x, k)
 
 
+@at_once
 def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1,
           dtype: DTypeLike | None = None, out: Any = None) -> Array:
     """The sum of a diagonal.
@@ -197,6 +201,7 @@ def _lower(rows: int, columns: int, k: Any) -> Array:
     return row >= iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=1)
 
 
+@at_once
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """Ones on and below the ``k``-th diagonal, zeros above.
 
@@ -252,6 +257,7 @@ def _kept_triangle(x: Array, *, k: int, upper: bool) -> Array:
     return select_n_p.bind(mask, x, zero) if upper else select_n_p.bind(mask, zero, x)
 
 
+@at_once
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """The matrix with zeros above the ``k``-th diagonal.
 
@@ -274,6 +280,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     return _triangle("tril", m, k, upper=False)
 
 
+@at_once
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """The matrix with zeros below the ``k``-th diagonal.
 
@@ -296,6 +303,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     return _triangle("triu", m, k, upper=True)
 
 
+@at_once
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of the powers of a vector.
 

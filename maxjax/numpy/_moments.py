@@ -21,6 +21,7 @@ from maxjax._primitives.widths import NUMBERS, refusal
 from maxjax._runtime.array import ArrayImpl
 from maxjax._transforms.quotients import divide_by_constant
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import conj, real
 from maxjax.numpy._elementwise import binary
 from maxjax.numpy._promotion import (
@@ -95,6 +96,7 @@ def _mean_types(x: Array, dtype: Any, name: str) -> tuple[Any, Any]:
     return compute, result
 
 
+@at_once
 def mean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
          out: Any = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """The arithmetic mean over ``axis``, in floats.
@@ -156,6 +158,7 @@ def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: Arra
             returned: bool = False, keepdims: bool = False) -> Array | tuple[Array, Array]: ...
 
 
+@at_once
 def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None,
             returned: bool = False, keepdims: bool = False) -> Any:
     """The mean weighted by ``weights``; with ``returned`` also the sum of the weights.
@@ -208,6 +211,7 @@ def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: Arra
     return result
 
 
+@at_once
 def var(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
         out: Any = None, ddof: Any = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
         mean: Any = None, correction: Any = None) -> Array:
@@ -333,6 +337,7 @@ def _plain_variance(x: Array, axes: tuple[int, ...], size: Any, ddof: Any) -> Ar
     return divide_by_constant(total, constant(_less(size, ddof), x.dtype))
 
 
+@at_once
 def std(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
         out: Any = None, ddof: Any = 0, keepdims: bool = False, *, where: ArrayLike | None = None,
         mean: Any = None, correction: Any = None) -> Array:

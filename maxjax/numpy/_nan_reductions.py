@@ -14,6 +14,7 @@ from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._arg_reductions import argmax, argmin
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._moments import mean, variance_of
 from maxjax.numpy._promotion import (
     as_array,
@@ -47,6 +48,7 @@ def _nan_position(name: str, function: Any, filler: float, a: Any, axis: Any, ou
     return _where(all(missing, axis, keepdims=bool(keepdims)), -1, result)
 
 
+@at_once
 def nanargmax(a: ArrayLike, axis: int | None = None, out: Any = None,
               keepdims: Any = None) -> Array:
     """As ``argmax``, ignoring NaN; -1 where all are NaN.
@@ -57,6 +59,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: Any = None,
     return _nan_position("nanargmax", argmax, -np.inf, a, axis, out, keepdims)
 
 
+@at_once
 def nanargmin(a: ArrayLike, axis: int | None = None, out: Any = None,
               keepdims: Any = None) -> Array:
     """As ``argmin``, ignoring NaN; -1 where all are NaN.
@@ -84,6 +87,7 @@ def _nan_extreme(name: str, function: Any, a: Any, axis: Any, out: Any, keepdims
     return _where(all(missing, axis, keepdims=keepdims), np.nan, result)
 
 
+@at_once
 def nanmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
            keepdims: bool = False, initial: ArrayLike | None = None,
            where: ArrayLike | None = None) -> Array:
@@ -115,6 +119,7 @@ def nanmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
     return _nan_extreme("nanmax", max, a, axis, out, keepdims, initial, where)
 
 
+@at_once
 def nanmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
            keepdims: bool = False, initial: ArrayLike | None = None,
            where: ArrayLike | None = None) -> Array:
@@ -153,6 +158,7 @@ def without_nan(name: str, a: Any, value: float) -> Array:
     return _where(isnan(x), cast(value, x.dtype, x.weak_type), x)
 
 
+@at_once
 def nansum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
            out: Any = None, keepdims: bool = False, initial: ArrayLike | None = None,
            where: ArrayLike | None = None) -> Array:
@@ -194,6 +200,7 @@ def _nansum(x: Array, initial: Any = None, where: Any = None, *, axis: Any, dtyp
     return sum(without_nan("nansum", x, 0), axis, dtype, None, keepdims, initial, where)
 
 
+@at_once
 def nanprod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
             out: Any = None, keepdims: bool = False, initial: ArrayLike | None = None,
             where: ArrayLike | None = None) -> Array:
@@ -234,6 +241,7 @@ def _present(name: str, x: Array, mask: Any) -> Any:
     return present & mask
 
 
+@at_once
 def nanmean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
             out: Any = None, keepdims: bool = False, where: ArrayLike | None = None) -> Array:
     """As ``mean``, ignoring NaN.
@@ -269,6 +277,7 @@ def nanmean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeL
     return mean(x, axis, dtype, out, keepdims, where=present)
 
 
+@at_once
 def nanvar(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
            out: Any = None, ddof: Any = 0, keepdims: bool = False, where: ArrayLike | None = None,
            mean: Any = None) -> Array:
@@ -301,6 +310,7 @@ def nanvar(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
     return _nan_var("nanvar", a, axis, dtype, ddof, keepdims, where, mean)
 
 
+@at_once
 def nanstd(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
            out: Any = None, ddof: Any = 0, keepdims: bool = False, where: ArrayLike | None = None,
            mean: Any = None) -> Array:

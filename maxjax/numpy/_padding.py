@@ -24,6 +24,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import apart, as_array, cast, check_arraylike, concrete, static
 from maxjax.numpy._where import where
 
@@ -43,6 +44,7 @@ _STATISTICS: dict[str, Callable[..., Array]] = {
 }
 
 
+@at_once
 def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Array:
     """The array with borders of ``pad_width`` elements.
 

@@ -26,6 +26,7 @@ from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._contraction import dot, outer
 from maxjax.numpy._decompositions import eigvals
 from maxjax.numpy._linear_systems import inv, lstsq
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 
+@at_once
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """The polynomial with coefficients ``p`` at ``x``, by Horner's scheme.
 

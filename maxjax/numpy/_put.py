@@ -16,6 +16,7 @@ from maxjax._primitives.rules import scalar_like
 from maxjax.lax._operands import canonical_axis
 from maxjax.numpy import _division
 from maxjax.numpy._at import update
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._getitem import getitem
 from maxjax.numpy._indexing import flat
 from maxjax.numpy._nonzero import flatnonzero
@@ -72,6 +73,7 @@ def _repeated(v: Array, count: int) -> Array:
     return v if v.size == count else getitem(v, slice(0, count))
 
 
+@at_once
 def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None,
                    inplace: bool = True, *, mode: str | None = None) -> Array:
     """A copy of ``arr`` with ``values`` where ``take_along_axis`` would read at ``indices``.

@@ -26,6 +26,7 @@ from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import (
     as_array,
     canonical_axes,
@@ -43,6 +44,7 @@ __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", 
 _QUANTILE_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
+@at_once
 def quantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
              overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
              weights: ArrayLike | None = None) -> Array:
@@ -79,6 +81,7 @@ def quantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out:
                      weights)
 
 
+@at_once
 def nanquantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
                 overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
                 weights: ArrayLike | None = None) -> Array:
@@ -92,6 +95,7 @@ def nanquantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, o
                      weights)
 
 
+@at_once
 def percentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
                overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
                weights: ArrayLike | None = None, out_sharding: Any = None) -> Array:
@@ -129,6 +133,7 @@ def percentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, ou
     return quantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
+@at_once
 def nanpercentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out: Any = None,
                   overwrite_input: bool = False, method: str = "linear", keepdims: bool = False, *,
                   weights: ArrayLike | None = None) -> Array:
@@ -143,6 +148,7 @@ def nanpercentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None,
     return nanquantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
+@at_once
 def median(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
            overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle element, or the mean of the two middle ones.
@@ -174,6 +180,7 @@ def median(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
+@at_once
 def nanmedian(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
               overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """As ``median``, ignoring NaN.

@@ -25,6 +25,7 @@ from maxjax._primitives.transcendental import log_p
 from maxjax._runtime.operand_devices import check_can_go
 from maxjax.lax._operands import canonical_axis
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._filled import zeros
 from maxjax.numpy._placement import eager, on_device
 from maxjax.numpy._promotion import (
@@ -167,6 +168,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
              device: Any = None) -> Array | tuple[Array, Array]: ...
 
 
+@at_once
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: DTypeLike | None = None, axis: int = 0, *, device: Any = None) -> Any:
     """``num`` evenly spaced values from ``start`` to ``stop``, along a new axis.
@@ -261,6 +263,7 @@ _MANY = 16384     # the number of values from which a single NumPy rule is faste
 _interpolated_at_once = whole("linspace", rules.linspace)(_interpolated)
 
 
+@at_once
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
              dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """Powers of ``base`` with evenly spaced exponents from ``start`` to ``stop``.
@@ -290,6 +293,7 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
     return convert_element_type(as_array(cast(base, compute)) ** exponents, result)
 
 
+@at_once
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True,
               dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """``num`` values from ``start`` to ``stop`` in geometric progression.
@@ -321,6 +325,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True,
     return convert_element_type(out, result)
 
 
+@at_once
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Array:
     """Ones on the ``k``-th diagonal of an (N, M) matrix, zeros elsewhere.
 
@@ -359,6 +364,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     return on_device(convert_element_type((row + offset) == column, dtype), eager(device))
 
 
+@at_once
 def identity(n: Any, dtype: DTypeLike | None = None) -> Array:
     """The (n, n) identity matrix.
 

@@ -26,6 +26,7 @@ from maxjax._primitives.reduction import (
 )
 from maxjax._runtime.array import ArrayImpl
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._elementwise import alias, binary
 from maxjax.numpy._promotion import (
     apart,
@@ -303,6 +304,7 @@ def min(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
                    identity=lambda d: None, combine=ufuncs._minimum)
 
 
+@at_once
 def minmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
            keepdims: bool = False, initial: ArrayLike | None = None,
            where: ArrayLike | None = None) -> tuple[Array, Array]:
@@ -348,6 +350,7 @@ def _truth(name: str, primitive: Primitive, neutral: bool, a: Any, axis: Any, ou
     return keep_axes(result, x.shape, axes) if keepdims else result
 
 
+@at_once
 def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
         keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether all elements over ``axis`` are true.
@@ -376,6 +379,7 @@ def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
     return _truth("all", reduce_and_p, True, a, axis, out, keepdims, where)
 
 
+@at_once
 def any(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
         keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether any element over ``axis`` is true.
@@ -404,6 +408,7 @@ def any(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
     return _truth("any", reduce_or_p, False, a, axis, out, keepdims, where)
 
 
+@at_once
 def ptp(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
         keepdims: bool = False) -> Array:
     """The difference between the maximum and the minimum.
@@ -421,6 +426,7 @@ def _ptp(x: Array, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
 
 
+@at_once
 def count_nonzero(a: ArrayLike, axis: int | Sequence[int] | None = None,
                   keepdims: bool = False) -> Array:
     """The number of nonzero elements over ``axis``.

@@ -32,6 +32,7 @@ from maxjax._runtime.array import is_spread
 from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import check_roll, explicit_mesh, partitions
 from maxjax.lax._slicing import dynamic_slice_in_dim
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import (
     apart,
     as_array,
@@ -46,6 +47,7 @@ from maxjax.numpy._shape import _sequence, broadcast_to, ravel, swapaxes, take_i
 __all__ = ["flip", "fliplr", "flipud", "repeat", "resize", "roll", "rot90", "tile"]
 
 
+@at_once
 def tile(A: Any, reps: Any) -> Array:
     """The array repeated as a whole, ``reps`` times along each axis.
 
@@ -124,6 +126,7 @@ def _repeated(x: Array, counts: np.ndarray, axis: int) -> Array:
     return take_in_bounds(x, as_array(positions.astype(np.int32)), axis)
 
 
+@at_once
 def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
            total_repeat_length: int | None = None, out_sharding: Any = None) -> Array:
     """Each element repeated, ``repeats`` times (one number, or one for each element).
@@ -191,6 +194,7 @@ def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
     return take_in_bounds(x, min_p.bind(owner, np.int32(length - 1)), index)
 
 
+@at_once
 def resize(a: ArrayLike, new_shape: Any) -> Array:
     """The elements, repeated or truncated to fill ``new_shape``.
 
@@ -277,6 +281,7 @@ def flipud(m: ArrayLike) -> Array:
     return flip(m, 0)
 
 
+@at_once
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Rotates by 90 degrees, ``k`` times, from the first axis towards the second.
 
@@ -323,6 +328,7 @@ def _roll_spread(x: Array, shift: tuple[int, ...], axes: tuple[int, ...]) -> Arr
     return roll(x, shift, axes)
 
 
+@at_once
 def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> Array:
     """Shifts the elements along axes; those shifted past the end reappear at the start.
 

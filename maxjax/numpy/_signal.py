@@ -30,6 +30,7 @@ from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _special_functions as special_functions
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import conj
 from maxjax.numpy._promotion import (
     apart,
@@ -58,6 +59,7 @@ def _part(x: Array, axis: int, start: int, stop: int, step: int = 1) -> Array:
 
 # --- differences and integrals --------------------------------------------------------------------
 
+@at_once
 def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None,
          append: Any = None) -> Array:
     """The ``n``-th differences of adjacent elements along an axis.
@@ -116,6 +118,7 @@ def _diff(x: Array, prepend: Any = None, append: Any = None, *, n: int, axis: in
     return x
 
 
+@at_once
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     """The differences of adjacent elements of the flattened array, between given ends.
 
@@ -132,6 +135,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     return joining.concatenate(parts, 0)
 
 
+@at_once
 def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None,
              edge_order: int | None = None) -> Array | list[Array]:
     """Central differences in the interior, one-sided ones at the edges.
@@ -190,6 +194,7 @@ def _gradient(x: Array, axis: int, spacing: Any) -> Array:
         axis)
 
 
+@at_once
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """The integral along an axis by the trapezoidal rule.
 
@@ -387,6 +392,7 @@ def _convolve(a: Any, v: Any, *, name: str, mode: str, flipped: bool, precision:
     return repeating.flip(result) if swapped and not flipped else result
 
 
+@at_once
 def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
              preferred_element_type: Any = None) -> Array:
     """The convolution of two vectors: "full", as long as ``a`` ("same"), or where they overlap
@@ -421,6 +427,7 @@ def _named_convolve(a: Any, v: Any, *, mode: str, precision: Any, preferred: Any
                      preferred=preferred)
 
 
+@at_once
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
               preferred_element_type: Any = None) -> Array:
     """The correlation of two vectors; modes as in ``convolve``.

@@ -25,6 +25,7 @@ from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import imag, real
 from maxjax.numpy._promotion import (
     as_array,
@@ -92,6 +93,7 @@ def _sort(x: Array, *, axis: int | None, stable: bool, descending: bool) -> Arra
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
 
 
+@at_once
 def argsort(a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: Any = None,
             stable: bool = True, descending: bool = False, dtype: DTypeLike | None = None) -> Array:
     """The indices that sort the elements in ascending order along an axis.
@@ -212,6 +214,7 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
                        num_keys=len(arrays))[-1]
 
 
+@at_once
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The array with the ``kth`` element in its sorted position, smaller ones before it.
 
@@ -238,6 +241,7 @@ def _partitioned(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, in
     return x, dimension, count
 
 
+@at_once
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices from which ``partition`` takes the elements.
 
@@ -262,6 +266,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
 
 
+@at_once
 def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: Any = None, *,
                  method: str = "scan") -> Array:
     """Where to insert ``v`` in the sorted ``a`` to keep it sorted.
@@ -368,6 +373,7 @@ def _bisect(x: Array, y: Array, side: str, dtype: Any) -> Array:
     return convert_element_type(ufuncs._minimum(count, size), dtype)
 
 
+@at_once
 def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
     """The bin index of each element, between increasing or decreasing edges.
 

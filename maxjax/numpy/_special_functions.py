@@ -17,6 +17,7 @@ from maxjax._primitives.convert import convert_element_type, stop_gradient_p
 from maxjax._primitives.polynomial import polynomial_p
 from maxjax._primitives.special import bessel_i0e_p, bessel_i1e_p
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import imag, real
 from maxjax.numpy._promotion import check_arraylike, constant, inexact_operand, weak_scalar
 from maxjax.numpy._special_values import isfinite, isinf
@@ -89,6 +90,7 @@ def _complex_sinc(x: Array) -> Array:
     return where(far, 0, where(near, series, sin(angle) / angle))
 
 
+@at_once
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 0.
 

@@ -14,6 +14,7 @@ from maxjax._primitives.arithmetic import is_finite_p
 from maxjax._primitives.comparison import and_p
 from maxjax._primitives.creation import full
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import complex_of, imag, real
 from maxjax.numpy._promotion import (
     apart,
@@ -31,6 +32,7 @@ from maxjax.numpy._whole import whole
 __all__ = ["fmax", "fmin", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "nan_to_num"]
 
 
+@at_once
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greater element; if one is NaN, the other.
 
@@ -49,6 +51,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     return where((x1 > x2) | isnan(x2), x1, x2)
 
 
+@at_once
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The lesser element; if one is NaN, the other.
 
@@ -96,6 +99,7 @@ def isfinite(x: ArrayLike, /) -> Array:
     return is_finite_p.bind(x)
 
 
+@at_once
 def isinf(x: ArrayLike, /) -> Array:
     """Whether each element is infinite.
 
@@ -193,6 +197,7 @@ def isneginf(x: Any, /, out: Any = None) -> Array:
 _NAN = 0.0
 
 
+@at_once
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: Any = _NAN, posinf: Any = None,
                neginf: Any = None) -> Array:
     """Replaces NaN and infinities, by default with zero and the extreme finite numbers.

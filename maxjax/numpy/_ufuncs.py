@@ -63,6 +63,7 @@ from maxjax._primitives.transcendental import (
 )
 from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import each_part, imag, iscomplexobj, real
 from maxjax.numpy._elementwise import alias, binary, described, unary
 from maxjax.numpy._promotion import (
@@ -171,6 +172,7 @@ less, less_equal = _ordered("less", lt_p), _ordered("less_equal", le_p)
 greater, greater_equal = _ordered("greater", gt_p), _ordered("greater_equal", ge_p)
 
 
+@at_once
 def bitwise_count(x: Any, /) -> Array:
     """The number of ones in the binary representation of |x|, as uint8.
 
@@ -278,6 +280,7 @@ def square(x: ArrayLike, /) -> Array:
     return _square(x)
 
 
+@at_once
 def reciprocal(x: ArrayLike, /) -> Array:
     """``1 / x``, elementwise, in floats.
 
@@ -298,6 +301,7 @@ def reciprocal(x: ArrayLike, /) -> Array:
     return integer_pow(inexact_operand("reciprocal", x), -1)
 
 
+@at_once
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of complex numbers, in radians (degrees with ``deg``).
 
@@ -336,6 +340,7 @@ radians = _scaled("radians", np.pi / 180, "deg2rad")
 deg2rad = _scaled("deg2rad", np.pi / 180, "deg2rad")
 
 
+@at_once
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10.
 
@@ -357,6 +362,7 @@ def log10(x: ArrayLike, /) -> Array:
     return each_part(log(x), lambda part: mul(part, cast(1 / math.log(10), part.dtype)))
 
 
+@at_once
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether each element is zero.
 
@@ -382,6 +388,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 _maximum, _minimum = binary("maximum", max_p), binary("minimum", min_p)
 
 
+@at_once
 def heaviside(x1: Any, x2: Any, /) -> Array:
     """0 for negative x1, x2 at 0, 1 above.
 

@@ -14,7 +14,7 @@ from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Derivative, Host, Inner
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.staging import trace_to_jaxpr, traces_eager_call
 from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl, shows_sharding
@@ -79,9 +79,9 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
         @functools.wraps(function)
         def call(*arrays: Any, **params: Any) -> Any:
             # An Explicit sharding is of the operations' types, which one rule does not have.
-            if context.trace is installed.runtime and all(
-                    x.dtype in accepts and not (x.__class__ is ArrayImpl and shows_sharding(x))
-                    for x in arrays):
+            if (context.trace is installed.runtime or traces_eager_call()) and all(
+                    getattr(x, "dtype", None) in accepts
+                    and not (x.__class__ is ArrayImpl and shows_sharding(x)) for x in arrays):
                 results = primitive.bind(*arrays, **params)
                 return results if outputs == 1 else tuple(results)
             return function(*arrays, **params)

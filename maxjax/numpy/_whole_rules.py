@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from maxjax._base import native
-from maxjax._primitives.gather_plan import GatherScatterMode
+from maxjax._base import caches, native
+from maxjax._primitives.gather_plan import GatherScatterMode, all_in_bounds
 from maxjax._primitives.widths import native_result
 
 _WIDE = 512       # the row length from which a loop over blocks of rows is faster
 _ROWS = 64        # rows in a block
+_KEPT_MASK = 4096     # elements of a mask that is kept
 _BLOCK = 32768    # elements of several arrays that fit in the cache
 
 
@@ -111,9 +112,20 @@ def nan_to_num(x: Any, nan: Any, above: Any, below: Any) -> Any:
     return result
 
 
+@caches.memoized
+def _outside_mask(rows: int, columns: int, k: int, below: bool) -> np.ndarray:
+    """Which elements of a matrix lie below its ``k``-th diagonal; or on it and above."""
+    return (np.arange(columns) - np.arange(rows)[:, None] < k) == below
+
+
 def triangle(x: Any, *, k: int, upper: bool) -> Any:
     """By blocks of rows for a wide matrix: to one side of the diagonal a block needs no mask."""
     rows, columns = x.shape[-2:]
+    if rows * columns <= _KEPT_MASK:
+        result = np.array(x, order="C")
+        np.copyto(result, np.zeros((), x.dtype),
+                  where=_outside_mask(rows, columns, k if upper else k + 1, upper))
+        return result
     if columns < _WIDE:
         return None
     result = np.array(x, order="C")
@@ -171,6 +183,12 @@ def isclose(x: Any, y: Any, relative: Any, absolute: Any, *, equal_nan: bool) ->
     return close
 
 
+def allclose(x: Any, y: Any, *, relative: float, absolute: float, equal_nan: bool) -> Any:
+    kind = x.dtype.type
+    close = isclose(x, y, kind(relative), kind(absolute), equal_nan=equal_nan)
+    return None if close is None else np.asarray(np.count_nonzero(close) == close.size)
+
+
 def _close(x: Any, y: Any, relative: Any, absolute: Any) -> np.ndarray:
     if x.dtype == np.float32 and x.size >= native.FEWEST:
         found = native.find("isclose", x.dtype, x.size)
@@ -220,10 +238,29 @@ def take(x: Any, indices: Any, *, axis: int, mode: GatherScatterMode, **options:
     """Modes do not matter if all indices are in bounds; -1 is the last unless it is clipped."""
     if not indices.size or not x.size:
         return None
-    least, size = int(indices.min()), x.shape[axis]
+    size = x.shape[axis]
+    if all_in_bounds(indices, size - 1):
+        return x.take(indices, axis, None, "clip")
+    least = int(indices.min())
     if least < (0 if mode is GatherScatterMode.CLIP else -size) or indices.max() >= size:
         return None
     return x.take(indices.astype(np.intp), axis, mode="wrap" if least < 0 else "clip")
+
+
+def take_along_axis(x: Any, indices: Any, *, axis: int | None, **options: Any) -> Any:
+    """As ``take``, where all indices are in bounds, along the last axis of what has rows alike."""
+    rank = x.ndim
+    if axis is None or indices.ndim != rank or not -rank <= axis < rank or not x.size or (
+            not all_in_bounds(indices, x.shape[axis] - 1)):
+        return None
+    if rank == 1:
+        return x.take(indices, None, None, "clip")
+    if axis not in (-1, rank - 1) or x.shape[:-1] != indices.shape[:-1]:
+        return None
+    size = x.shape[-1]
+    starts = np.arange(0, x.size, size).reshape(-1, 1)
+    places = indices.reshape(-1, indices.shape[-1]) + starts
+    return x.reshape(-1).take(places, None, None, "clip").reshape(indices.shape)
 
 
 def digitize(edges: Any, x: Any, *, side: Literal["left", "right"]) -> Any:

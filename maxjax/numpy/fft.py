@@ -28,6 +28,7 @@ from maxjax.numpy import _placement as placement
 from maxjax.numpy import _ranges as ranges
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _shape as shapes
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import as_array, inexact_dtype
 
 __all__ = [
@@ -399,6 +400,7 @@ def _halves(x: Array, axes: Any) -> tuple[Any, Any]:
     return axes, [x.shape[axis] // 2 for axis in axes]
 
 
+@at_once
 def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
     """Shifts the zero frequency to the middle of the axes, by default of all.
 
@@ -411,6 +413,7 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
     return repeating.roll(x, half, axes)
 
 
+@at_once
 def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
     """Undoes ``fftshift``; the two differ for odd sizes.
 

@@ -29,6 +29,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _special_values as special_values
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from maxjax.numpy._determinants import det, slogdet
 from maxjax.numpy._linear_systems import inv, lstsq, matrix_rank, pinv, solve
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 
+@at_once
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     """The norm of vectors (one axis) or matrices (two axes).
 
@@ -140,6 +142,7 @@ def _matrix_norm(x: Array, order: Any, axes: tuple[int, ...], keepdims: bool) ->
     raise ValueError(f"Invalid order '{order}' for matrix norm.")
 
 
+@at_once
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """The norm of the array as a vector, over one, several or all axes.
 
@@ -155,6 +158,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return norm(x, ord, axis, keepdims)
 
 
+@at_once
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """The norm of the matrices in the last two axes.
 
@@ -255,6 +259,7 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: Any 
                                  out_sharding=out_sharding)
 
 
+@at_once
 def matrix_power(a: Any, n: int) -> Array:
     """The ``n``-th power of square matrices, by repeated squaring.
 
@@ -284,6 +289,7 @@ def matrix_power(a: Any, n: int) -> Array:
     return result
 
 
+@at_once
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
     """The product of several matrices, in the cheapest order.
 
@@ -318,6 +324,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
     return _einsum.einsum(text, *values, optimize=list(path), precision=precision)
 
 
+@at_once
 def cond(x: Any, p: Any = None) -> Array:
     """The condition number: ``norm(x, p) * norm(inv(x), p)``, the amplification of errors in
     solving.
@@ -349,6 +356,7 @@ def cond(x: Any, p: Any = None) -> Array:
     return where(unknown, np.inf, result)
 
 
+@at_once
 def tensorinv(a: Any, ind: int = 2) -> Array:
     """The inverse of the linear map ``tensordot(a, ., ind)``, as an array of its shape.
 
@@ -365,6 +373,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
     return inv(x.reshape(math.prod(rows), -1)).reshape(*columns, *rows)
 
 
+@at_once
 def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Array:
     """``x`` with ``tensordot(a, x, x.ndim) = b``.
 

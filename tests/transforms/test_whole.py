@@ -23,7 +23,7 @@ MATRIX = np.arange(12.0).reshape(3, 4)
 # name -> (function, operands); the dtypes of their floats are those of FLOATS.
 CASES: dict[str, tuple[Any, list[Any]]] = {
     **{name: (getattr(jnp, name), [X, Y]) for name in (
-        "copysign", "heaviside", "hypot", "isclose", "logaddexp", "logaddexp2")},
+        "allclose", "copysign", "heaviside", "hypot", "isclose", "logaddexp", "logaddexp2")},
     **{name: (getattr(jnp, name), [np.array(ODD)]) for name in (
         "frexp", "modf", "nan_to_num", "sinc", "spacing", "trunc")},
     **{f"{name} of integers": (getattr(jnp, name), INTEGERS) for name in (
@@ -32,6 +32,7 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
        for name in ("floor_divide", "remainder")},
     "nan_to_num by values": (lambda x: jnp.nan_to_num(x, nan=-0.0, posinf=1.5), [np.array(ODD)]),
     "nan_to_num by an array": (lambda x, y: jnp.nan_to_num(x, nan=y), [X, Y]),
+    "allclose with NaN": (lambda x, y: jnp.allclose(x, y, 0.5, 1e-3, equal_nan=True), [X, X]),
     "isclose with NaN": (lambda x, y: jnp.isclose(x, y, 0.5, 1e-3, equal_nan=True), [X, Y]),
     **{f"ldexp by {kind}": (jnp.ldexp, [np.array(ODD)[:, None], np.array(SHIFTS).astype(kind)])
        for kind in ("int8", "int32", "uint32")},
@@ -45,6 +46,10 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
     **{f"triangle {kind} {k}": (lambda x, kind=kind, k=k: getattr(jnp, kind)(
         x.reshape(1, -1) * jnp.ones((600, 1), x.dtype), k), [np.tile(ODD, 40)])
        for kind in ("tril", "triu") for k in (0, -3, 500, 10_000, -10_000)},
+    **{f"triangle of a small matrix, {kind} {k}": (
+        lambda x, kind=kind, k=k: getattr(jnp, kind)(
+            x.reshape(1, -1) * jnp.ones((5, 1), x.dtype), k), [np.array(ODD)])
+       for kind in ("tril", "triu") for k in (0, -3, 4, 100, -100)},
     **{f"triangle of matrices {kind}": (lambda x, kind=kind: getattr(jnp, kind)(
         x * jnp.arange(160, dtype=x.dtype).reshape(2, 80, 1), 7), [np.tile(ODD, 40)])
        for kind in ("tril", "triu")},
@@ -59,6 +64,15 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
         [MATRIX, np.array(indices, np.int32)])
        for axis in (None, 0, 1) for mode in (None, "clip", "wrap")
        for indices in ([0, 2, 1], [[-1, -3]], [1, 99, -99], 2, [])},
+    **{f"take_along_axis {axis} {indices}": (
+        lambda x, i, axis=axis: jnp.take_along_axis(x, i, axis),
+        [MATRIX, np.array(indices, np.int32)])
+       for axis in (0, 1, -1)
+       for indices in ([[0, 2, 1, 3]], [[1, 0], [2, 2], [0, 3]], [[-1], [-4], [9]], [[]])
+       if axis != 0 or len(indices) == 1 and indices[0]},
+    "take_along_axis of all": (lambda x, i: jnp.take_along_axis(x, i, None),
+                               [MATRIX, np.array([0, 11, -1, 12], np.int32)]),
+    "take_along_axis of a vector": (jnp.take_along_axis, [LINE, np.array([7, 0, 3], np.int32)]),
 }
 
 

@@ -8,6 +8,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax.lax import linalg as lax_linalg
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import promote_inexact
 from maxjax.numpy._reductions import strong
 
@@ -22,6 +23,7 @@ def _adjoint(x: Any) -> Any:
 
 # --- Cholesky -------------------------------------------------------------------------------------
 
+@at_once
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False,
              check_finite: bool = True) -> Array:
     """The triangular factor of a Hermitian, positive definite matrix; the upper one by default.
@@ -41,6 +43,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False,
 # --- LU -------------------------------------------------------------------------------------------
 
 
+@at_once
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False,
        check_finite: bool = True) -> Any:
     """``P, L, U`` with ``P @ L @ U = a``; with ``permute_l``: ``P @ L, U``.
@@ -68,6 +71,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False,
 
 # --- QR, SVD, polar -------------------------------------------------------------------------------
 
+@at_once
 def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
        pivoting: bool = False, check_finite: bool = True) -> Any:
     """The QR decomposition.
@@ -122,6 +126,7 @@ def qr_multiply(a: Any, c: Any, mode: str = "right", pivoting: bool = False,
     return (product, r, *rest)
 
 
+@at_once
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
         check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
     """The singular value decomposition ``u, s, vh``, or only ``s``.

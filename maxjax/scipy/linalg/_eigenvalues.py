@@ -13,9 +13,11 @@ from maxjax._base import dtypes
 from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax.lax import linalg as lax_linalg
+from maxjax.numpy._at_once import at_once
 from maxjax.scipy.linalg._decompositions import inexact
 
 
+@at_once
 def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False,
          overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True,
          eigvals: None = None, type: int = 1, check_finite: bool = True) -> Any:
@@ -72,6 +74,7 @@ def _generalized_eigh(lower: bool, kind: int, a: Array, b: Array) -> tuple[Array
                                           conjugate_a=True)
 
 
+@at_once
 def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     """``T, Z`` with ``Z @ T @ Z.conj().T = a``, ``Z`` unitary and ``T`` (quasi-)triangular.
 
@@ -91,6 +94,7 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     return T, Z
 
 
+@at_once
 def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False,
                check_finite: bool = True) -> Any:
     """``h``, zero below its first subdiagonal, and ``q`` with ``q @ h @ q.conj().T = a``.

@@ -13,6 +13,7 @@ from maxjax import numpy as jnp
 from maxjax._higher_order.named_calls import named
 from maxjax._ir.trace import Array
 from maxjax.lax import linalg as lax_linalg
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._logic import input_dimensions
 from maxjax.scipy.linalg._decompositions import cholesky, inexact
 
@@ -40,6 +41,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False,
     return cholesky(a, lower=lower), lower
 
 
+@at_once
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False,
               check_finite: bool = True) -> Array:
     """Solves ``a @ x = b`` with the factor of ``a``.
@@ -75,6 +77,7 @@ def _cho_solve(c: Array, b: Array, *, lower: bool, is_vector: bool) -> Array:
     return b
 
 
+@at_once
 def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False,
                      unit_diagonal: bool = False, overwrite_b: bool = False, debug: Any = None,
                      check_finite: bool = True) -> Array:
@@ -142,6 +145,7 @@ def _triangular(a: Array, right: Array, trans: int | str, lower: bool,
         unit_diagonal=unit_diagonal)
 
 
+@at_once
 def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False,
           overwrite_b: bool = False, debug: bool = False, check_finite: bool = True,
           assume_a: str = "gen") -> Array:
@@ -189,6 +193,7 @@ def _solve_positive(lower: bool, a: Array, b: Array) -> Array:
                                    symmetric=True)
 
 
+@at_once
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverse of a square matrix.
 
@@ -199,6 +204,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     return jnp.linalg.inv(a)
 
 
+@at_once
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinant.
 
@@ -208,6 +214,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     return jnp.linalg.det(a)
 
 
+@at_once
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """Both factors of LU with pivoting in one matrix, and the pivots.
 
@@ -231,6 +238,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
     return factors, pivots
 
 
+@at_once
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
              check_finite: bool = True) -> Array:
     """Solves ``a @ x = b`` with ``lu_factor(a)``; ``trans`` 1: with its transpose, 2: adjoint.

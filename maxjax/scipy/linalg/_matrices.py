@@ -14,6 +14,7 @@ from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_linalg
 from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import check_arraylike, promote_dtypes, promote_inexact
 from maxjax.numpy._reductions import strong
 
@@ -22,6 +23,7 @@ def _float(value: Any) -> Array:
     return jnp.asarray(value, dtypes.canonical(dtypes.float64))
 
 
+@at_once
 def block_diag(*arrs: Any) -> Array:
     """A block-diagonal matrix of arrays with at most two axes.
 
@@ -83,6 +85,7 @@ def _vectors(function: Callable[..., Array]) -> Callable[..., Array]:
     return apply
 
 
+@at_once
 @_vectors
 def toeplitz(c: Any, r: Any = None) -> Array:
     """The matrix that is constant along each diagonal, from its first column and row.

@@ -37,7 +37,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
     var v3 = load[DType.int32, 1](p4, 0)
     var v4 = load[DType.int32, 1](p5, 0)
     var v5 = v3 + v4
-    var v6 = Convert.elementwise[DType.int32, DType.float32, 1](v5)
+    var v6 = v5.cast[DType.float32]()
     var v7 = Pow.elementwise[DType.float32, 1](v2, v6)
     var v8 = v1 - v7
     var v9 = Sqrt.elementwise[DType.float32, 1](v8)

@@ -30,7 +30,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
         @always_inline
         def body[w: Int](i: Int) {var r0, var r4, var v0, var v1, var v2}:
             var v3 = load[DType.int32, w](r0, i)
-            var v4 = Lt.elementwise[DType.int32, w](v3, SIMD[DType.int32, w](v0))
+            var v4 = v3.lt(SIMD[DType.int32, w](v0))
             var v5 = v3 + SIMD[DType.int32, w](v1)
             var v6 = v4.select(v5, v3)
             var v7 = Min.elementwise[DType.int32, w](v6, SIMD[DType.int32, w](v2))

@@ -12,6 +12,7 @@
 def kernel_0(slots: Slots, args: Args) abi("C"):
     """loop: gt, convert, add, mul, sub
     """
+    var frame = Frame(slots, args)
     var r13 = 0
     var r0_0 = Scalar[DType.float32](0)
     var r0_1 = r0_0
@@ -24,17 +25,17 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
     var r12_0 = r0_0
     var r12_1 = r0_0
     var r12_2 = r0_0
-    r0_0 = load[DType.float32, 1](address(slots, args, 1).unsafe_bitcast[Scalar[DType.float32]](), 0)
-    r0_1 = load[DType.float32, 1](address(slots, args, 1).unsafe_bitcast[Scalar[DType.float32]](), 1)
-    r0_2 = load[DType.float32, 1](address(slots, args, 1).unsafe_bitcast[Scalar[DType.float32]](), 2)
-    var r1 = address(slots, args, 2).unsafe_offset(integer(args, 12))
-    var r2 = address(slots, args, 3).unsafe_offset(integer(args, 13))
-    r8 = load[DType.float32, 1](address(slots, args, 4).unsafe_bitcast[Scalar[DType.float32]](), 0)
-    r13 = integer(args, 14)
+    r0_0 = at(frame.address(1).unsafe_bitcast[Scalar[DType.float32]](), 0)
+    r0_1 = at(frame.address(1).unsafe_bitcast[Scalar[DType.float32]](), 1)
+    r0_2 = at(frame.address(1).unsafe_bitcast[Scalar[DType.float32]](), 2)
+    var r1 = frame.address(2).unsafe_offset(frame.integer(12))
+    var r2 = frame.address(3).unsafe_offset(frame.integer(13))
+    r8 = at(frame.address(4).unsafe_bitcast[Scalar[DType.float32]](), 0)
+    r13 = frame.integer(14)
     while r13 > 0:
-        r3 = load[DType.float32, 1](r1.unsafe_bitcast[Scalar[DType.float32]](), 0)
+        r3 = at(r1.unsafe_bitcast[Scalar[DType.float32]](), 0)
         r1 = r1.unsafe_offset(4)
-        r4 = Gt.elementwise[DType.float32, 1](r0_0, r0_1)
+        r4 = r0_0.gt(r0_1)
         r5 = Convert.elementwise[DType.bool, DType.int32, 1](r4)
         if r5 <= 0:
             r6 = r0_0 + r3
@@ -49,9 +50,9 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
         r0_1 = r12_1
         r0_2 = r12_2
         r13 -= 1
-    address(slots, args, 5).unsafe_bitcast[Scalar[DType.float32]]().unsafe_store(0, r0_0)
-    address(slots, args, 5).unsafe_bitcast[Scalar[DType.float32]]().unsafe_store(1, r0_1)
-    address(slots, args, 5).unsafe_bitcast[Scalar[DType.float32]]().unsafe_store(2, r0_2)
+    frame.address(5).unsafe_bitcast[Scalar[DType.float32]]().unsafe_store(0, r0_0)
+    frame.address(5).unsafe_bitcast[Scalar[DType.float32]]().unsafe_store(1, r0_1)
+    frame.address(5).unsafe_bitcast[Scalar[DType.float32]]().unsafe_store(2, r0_2)
 
 
 calls:

@@ -83,11 +83,11 @@ def kernel_1_part(slots: Slots, args: Args, begin: Int, end: Int):
         @always_inline
         def body[w: Int](i: Int) {var r0, var r4, var r6, var r7, var v0, var v1, var v2, var v3}:
             var v4 = load[DType.int32, w](r0, i)
-            var v5 = Lt.elementwise[DType.int32, w](v4, SIMD[DType.int32, w](v0))
+            var v5 = v4.lt(SIMD[DType.int32, w](v0))
             var v6 = v4 + SIMD[DType.int32, w](v1)
             var v7 = v5.select(v6, v4)
-            var v8 = Ge.elementwise[DType.int32, w](v7, SIMD[DType.int32, w](v0))
-            var v9 = Le.elementwise[DType.int32, w](v7, SIMD[DType.int32, w](v2))
+            var v8 = v7.ge(SIMD[DType.int32, w](v0))
+            var v9 = v7.le(SIMD[DType.int32, w](v2))
             var v10 = v8 & v9
             var v11 = Min.elementwise[DType.int32, w](v7, SIMD[DType.int32, w](v2))
             var v12 = Max.elementwise[DType.int32, w](v11, SIMD[DType.int32, w](v0))
@@ -150,11 +150,11 @@ def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
             var v8 = Log.elementwise[DType.float32, w](v7)
             var v9 = v6 + v8
             var v10 = load[DType.int32, w](r2, i)
-            var v11 = Lt.elementwise[DType.int32, w](v10, SIMD[DType.int32, w](v0))
+            var v11 = v10.lt(SIMD[DType.int32, w](v0))
             var v12 = v10 + SIMD[DType.int32, w](v1)
             var v13 = v11.select(v12, v10)
-            var v14 = Ge.elementwise[DType.int32, w](v13, SIMD[DType.int32, w](v0))
-            var v15 = Le.elementwise[DType.int32, w](v13, SIMD[DType.int32, w](v2))
+            var v14 = v13.ge(SIMD[DType.int32, w](v0))
+            var v15 = v13.le(SIMD[DType.int32, w](v2))
             var v16 = v14 & v15
             var v17 = load[DType.float32, w](r6, i)
             var v18 = v16.select(v17, SIMD[DType.float32, w](v3))

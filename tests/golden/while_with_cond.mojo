@@ -24,7 +24,7 @@ def kernel_0_0(p0: Pointer[Scalar[DType.float32], MutAnyOrigin], p1: Pointer[Sca
         sweep_units[W](pass0, 0, n)
         var v1 = a1.result().cast[DType.float32]()
 
-        var v3 = Lt.elementwise[DType.float32, 1](v1, v0)
+        var v3 = v1.lt(v0)
         store_bool(p2, 0, v3)
 
 
@@ -35,14 +35,14 @@ def kernel_0_1(p0: Pointer[Scalar[DType.int32], MutAnyOrigin], p1: Pointer[Scala
     var v1 = Scalar[DType.int32](2)
     var v2 = Rem.elementwise[DType.int32, 1](v0, v1)
     var v3 = Scalar[DType.int32](0)
-    var v4 = Lt.elementwise[DType.int32, 1](v2, v3)
+    var v4 = v2.lt(v3)
     var v5 = Scalar[DType.bool](False)
     var v6 = Ne.elementwise[DType.bool, 1](v4, v5)
-    var v7 = Ne.elementwise[DType.int32, 1](v2, v3)
+    var v7 = ~v2.eq(v3)
     var v8 = v6 & v7
     var v9 = v2 + v1
     var v10 = v8.select(v9, v2)
-    var v11 = Eq.elementwise[DType.int32, 1](v10, v3)
+    var v11 = v10.eq(v3)
     var v12 = Convert.elementwise[DType.bool, DType.int32, 1](v11)
     var v13 = Scalar[DType.int32](1)
     var v14 = v0 + v13

@@ -3,9 +3,72 @@ from std.collections import Array as FixedArray
 from std.memory import unsafe_memcpy
 from std.sys.info import simd_width_of
 
+from .abi import PLACE
+from .calling import Args, Memory, Slots
 from .copies import copy_line
 from .reduction import Array, Reducer, accumulated, fold
 from .scatter import Replacing
+
+# Elements where the compiler does not follow who uses them. The use of a pointer that may lead
+# anywhere is one of each variable that there is: in a loop of hundreds of variables, finding out how
+# long each lives took more than half of its compile.
+comptime Elements[dtype: DType] = Pointer[Scalar[dtype], MutUntrackedOrigin]
+
+
+struct Frame(TrivialRegisterPassable):
+    """What a loop is called with: its buffers and integers."""
+
+    var slots: Pointer[Memory, MutUntrackedOrigin]
+    var args: Pointer[Int64, MutUntrackedOrigin]
+
+    @always_inline
+    def __init__(out self, slots: Slots, args: Args):
+        self.slots = slots.unsafe_bitcast[Memory]().unsafe_origin_cast[MutUntrackedOrigin]()
+        self.args = args.unsafe_origin_cast[MutUntrackedOrigin]()
+
+    @always_inline
+    def integer(self, i: Int) -> Int:
+        return Int(self.args.unsafe_load[width=1](i))
+
+    @always_inline
+    def address(self, k: Int) -> Memory:
+        """As `address` of `calling.mojo`."""
+        var slot = self.slots.unsafe_offset(self.integer(PLACE * k))[]
+        return slot.unsafe_offset(self.integer(PLACE * k + 1))
+
+
+@always_inline
+def at[dtype: DType, //](p: Elements[dtype], i: Int) -> Scalar[dtype]:
+    return p.unsafe_load[width=1](i)
+
+
+@always_inline
+def bool_at(p: Elements[DType.uint8], i: Int) -> Scalar[DType.bool]:
+    return p.unsafe_load[width=1](i).ne(0)
+
+
+@always_inline
+def vector_at[dtype: DType, //, w: Int](p: Elements[dtype], i: Int) -> SIMD[dtype, w]:
+    return p.unsafe_load[width=w](i)
+
+
+@always_inline
+def bools_at[w: Int](p: Elements[DType.uint8], i: Int) -> SIMD[DType.bool, w]:
+    return p.unsafe_load[width=w](i).ne(0)
+
+
+@always_inline
+def put_bools[
+    w: SIMDLength, //
+](p: Elements[DType.uint8], i: Int, x: SIMD[DType.bool, w]):
+    comptime R = SIMD[DType.uint8, w]
+    p.unsafe_store(i, x.select(R(1), R(0)))
+
+
+@always_inline
+def in_use[T: AnyType, //](memory: T):
+    """A last use: what memory holds is nothing after that, though pointers into it are still read."""
+    pass
 
 
 @always_inline
@@ -288,6 +351,34 @@ def product_fixed[
                         a.unsafe_offset(i * a_row), b.unsafe_offset(j * b_column)
                     ),
                 )
+
+
+@always_inline
+def product_of_few[
+    dtype: DType,
+    batch: Int,
+    m: Int,
+    n: Int,
+    k: Int,
+    a_batch: Int,
+    a_row: Int,
+    a_column: Int,
+    b_batch: Int,
+    b_row: Int,
+    b_column: Int,
+    c_batch: Int,
+    c_row: Int,
+](a: Elements[dtype], b: Elements[dtype], c: Elements[dtype]):
+    """Each element is a chain of fused multiplications and additions, without a loop."""
+    comptime for t in range(batch):
+        comptime for i in range(m):
+            comptime for j in range(n):
+                var total = Scalar[dtype](0)
+                comptime for p in range(k):
+                    total = at(a, t * a_batch + i * a_row + p * a_column).fma(
+                        at(b, t * b_batch + p * b_row + j * b_column), total
+                    )
+                c.unsafe_store(t * c_batch + i * c_row + j, total)
 
 
 @always_inline

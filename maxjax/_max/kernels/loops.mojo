@@ -4,6 +4,7 @@ A space is a list of dimensions, row-major, of which the last, the inner one, is
 vectors. The sizes, and each operand's strides (in elements), are integers of the call.
 """
 from std.collections import Array
+from std.sys import inlined_assembly
 from std.sys.info import simd_width_of, size_of
 
 from .abi import MOST_DIMENSIONS
@@ -18,6 +19,8 @@ comptime UNITS = 4
 # pairwise sums.
 comptime PARTIAL = 64
 comptime LINE_PARTIAL = 16
+# From so many operands on, what is done for each is a loop.
+comptime MANY = 16
 
 
 struct Walk[operands: Int](Copyable):
@@ -34,6 +37,15 @@ struct Walk[operands: Int](Copyable):
         """Stands at the `position`-th point."""
         self.offsets = Array[Int, Self.operands](fill=0)
         self.index = Array[Int, MOST_DIMENSIONS](fill=0)
+        comptime if Self.operands >= MANY:
+            stand(
+                args,
+                position,
+                Pointer(to=self.index).unsafe_bitcast[Int]().as_unsafe_any_origin(),
+                Pointer(to=self.offsets).unsafe_bitcast[Int]().as_unsafe_any_origin(),
+                Self.operands,
+            )
+            return
         var rest = position
         for d in range(integer(args, 0) - 1, -1, -1):
             var size = integer(args, 1 + d)
@@ -53,6 +65,14 @@ struct Walk[operands: Int](Copyable):
     @always_inline
     def advance(mut self, args: Args):
         """Goes to the next point."""
+        comptime if Self.operands >= MANY:
+            step(
+                args,
+                Pointer(to=self.index).unsafe_bitcast[Int]().as_unsafe_any_origin(),
+                Pointer(to=self.offsets).unsafe_bitcast[Int]().as_unsafe_any_origin(),
+                Self.operands,
+            )
+            return
         var d = integer(args, 0) - 1
         while d >= 0:
             self.index[d] += 1
@@ -78,21 +98,74 @@ struct Walk[operands: Int](Copyable):
             self.offsets[k] += count * Self.stride(args, k, 0)
 
 
+@no_inline
+def stand(
+    args: Args,
+    position: Int,
+    indices: Pointer[Int, MutAnyOrigin],
+    offsets: Pointer[Int, MutAnyOrigin],
+    operands: Int,
+):
+    """As `Walk` begins, of many operands: written out, they are more than the kernel's own work."""
+    var rank = integer(args, 0)
+    var rest = position
+    for d in range(rank - 1, -1, -1):
+        var size = integer(args, 1 + d)
+        var i = rest
+        if d > 0:
+            rest = rest // size
+            i -= rest * size
+        indices.unsafe_offset(d)[] = i
+        for k in range(operands):
+            offsets.unsafe_offset(k)[] += i * integer(args, 1 + rank * (k + 1) + d)
+
+
+@no_inline
+def step(
+    args: Args, indices: Pointer[Int, MutAnyOrigin], offsets: Pointer[Int, MutAnyOrigin], operands: Int
+):
+    """As `Walk` advances, of many operands."""
+    var rank = integer(args, 0)
+    for d in range(rank - 1, -1, -1):
+        var size = integer(args, 1 + d)
+        var index = indices.unsafe_offset(d)
+        index[] += 1
+        var goes_back = index[] == size and d > 0
+        var steps = 1 - size if goes_back else 1
+        for k in range(operands):
+            offsets.unsafe_offset(k)[] += steps * integer(args, 1 + rank * (k + 1) + d)
+        if not goes_back:
+            return
+        index[] = 0
+
+
 @always_inline
-def sweep[width: Int, Body: def[w: Int](Int) -> None](body: Body, begin: Int, end: Int):
+def hidden(i: Int) -> Int:
+    """The same number, of which the compiler does not know how it follows from the last one."""
+    return Int(inlined_assembly["", Int64, constraints="=r,0", has_side_effect=False](Int64(i)))
+
+
+@always_inline
+def sweep[
+    width: Int, Body: def[w: Int](Int) -> None, *, many: Bool = False
+](body: Body, begin: Int, end: Int):
     """Calls `body` for vectors of `width` elements, then of a quarter of it, then for single ones.
+
+    If `many`, it reads and writes more places than a processor has registers for addresses. Which of
+    them to keep, and how, is then not worth asking: the compiler tries combinations for longer than
+    it takes for all else.
     """
     comptime quarter = width // 4
     var i = begin
     while i + width <= end:
-        body[width](i)
+        body[width](hidden(i) if many else i)
         i += width
     comptime if quarter > 1:
         while i + quarter <= end:
-            body[quarter](i)
+            body[quarter](hidden(i) if many else i)
             i += quarter
     while i < end:
-        body[1](i)
+        body[1](hidden(i) if many else i)
         i += 1
 
 
@@ -237,9 +310,10 @@ def gather[
         comptime for near in range(2, NEAR + 1):
             if stride == near:
                 return pick[dtype, w, near](p.unsafe_offset(i * near))
+    var first = p.unsafe_offset(i * stride)
     var result = SIMD[dtype, w](0)
     comptime for lane in range(w):
-        result[lane] = p.unsafe_load[width=1]((i + lane) * stride)
+        result[lane] = first.unsafe_load[width=1](lane * stride)
     return result
 
 
@@ -247,8 +321,9 @@ def gather[
 def scatter[
     dtype: DType, w: SIMDLength, //
 ](p: Pointer[Scalar[dtype], MutAnyOrigin], i: Int, stride: Int, x: SIMD[dtype, w]):
+    var first = p.unsafe_offset(i * stride)
     comptime for lane in range(Int(w)):
-        p.unsafe_store((i + lane) * stride, x[lane])
+        first.unsafe_store(lane * stride, x[lane])
 
 
 @always_inline

@@ -20,9 +20,15 @@ from maxjax._max.mojo.emitter import Emitter
 from maxjax._max.mojo.schedule import SWEEP, Schedule, Store
 from maxjax._max.mojo.structure import BOOL, NEXT
 
+# So many addresses are more than processors have registers for; an operand whose elements lie apart
+# counts for several.
+_MANY, _LANES = 16, 3
+
 
 class MapEmitter(Emitter):
     """Prints a group without reductions."""
+
+    _touches = 0        # addresses that the sweep computes
 
     def _begin(self) -> None:
         """The head of a kernel of single elements."""
@@ -44,6 +50,7 @@ class MapEmitter(Emitter):
         depth = self._begin_points()
         self._compute_all(depth, phase.line, "1", self._pointer_point)
         numbers = self._touched(phase.full, phase.stored)
+        self._touches = sum(1 if self.inner_stride(x) == NEXT else _LANES for x in numbers)
         self._row_pointers(depth, numbers, self._pointer_point)
         self._gap()
         self._closure(depth, "body[w: Int]", self._captures(
@@ -68,7 +75,8 @@ class MapEmitter(Emitter):
 
     def _end_points(self, depth: int) -> None:
         """The sweep of a point's elements, and the step to the next point."""
-        self.line(depth, "sweep[W](body, part_begin(n, piece, pieces), "
+        many = ", many=True" if self._touches >= _MANY else ""
+        self.line(depth, f"sweep[W{many}](body, part_begin(n, piece, pieces), "
                          "part_begin(n, piece + 1, pieces))")
         self.line(depth, "if piece + 1 == pieces:")
         self.line(depth + 1, "walk.advance(points)")

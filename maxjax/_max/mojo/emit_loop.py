@@ -48,6 +48,7 @@ _WITH_INTEGER = ("set", "point", "read", "write")
 _HALVES = (dtypes.float16, dtypes.bfloat16)     # of one of which subnormal numbers would be lost
 _REDUCTION = "vector_lines_"
 # What a function within the text takes from around it: variables, places, totals.
+# Memory is reached by pointers that the compiler does not follow (see ``kernels/fixed.mojo``).
 _CAPTURED = re.compile(r"\b(?:[mpr]\d+(?:_\d+)?|t\d+_\d+)\b")
 
 
@@ -187,7 +188,7 @@ class _Writer:
                     # What a vector reads behind the last element is a number, too.
                     self.line(f"var l{number} = FixedArray[SIMD[DType.uint64, 8], {lines}](fill=0)")
                     self.line(f"var b{number} = Pointer(to=l{number}).unsafe_bitcast[UInt8]()"
-                              ".as_unsafe_any_origin()")
+                              ".unsafe_origin_cast[MutUntrackedOrigin]()")
                 self.line(f"var {_memory(register)} = {_pointer(register, self.place(register))}")
             elif register in counters:
                 self.line(f"var {register} = 0")
@@ -200,22 +201,25 @@ class _Writer:
         for text in zeros(numbers):
             self.line(text)
         self.items(self.code.items)
+        for register in sorted(self.local, key=lambda register: register.number):
+            self.line(f"in_use(l{register.number})")
         return "\n".join([*self.lines, ""])
 
     def head(self) -> None:
         """The block of registers, and where the code is that names the pack's functions."""
+        self.line("var frame = Frame(slots, args)")
         if not self.memory:
             return
         self.line("from std.collections import Array as FixedArray")
         self.line("from std.memory import unsafe_memcpy")
         self.line("from kernels.reduction import reduce_line")
-        self.line("var block = address(slots, args, 0)")
+        self.line("var block = frame.address(0)")
         self.line(f"block = block.unsafe_offset(-Int(block) & {ALIGNMENT - 1})")
         if self.calls:
             self.line("comptime Function = def (Slots, Args) abi(\"C\") thin -> None")
-            self.line("var last = integer(args, -1) - 1")
+            self.line("var last = frame.integer(-1) - 1")
             self.line("var code = args.unsafe_offset(last).unsafe_bitcast[Args]()[]")
-            self.line("slots.unsafe_offset(integer(args, last - 1))[] = block")
+            self.line("frame.slots.unsafe_offset(frame.integer(last - 1))[] = block")
         if self.code.host_steps:
             self.line("from kernels.host import is_stopped")
 
@@ -327,8 +331,7 @@ class _Writer:
                 value = f"SIMD[{kind}, {width}]({self.value(x.sources[0], x.numbers[0])})"
             elif x.opcode == "read":
                 place, dtype = f"p{x.target.number}", x.target.dtype
-                value = f"load_bool[{width}]({place}, {at})" if dtype == BOOL else (
-                    f"load[{kind_name(dtype)}, {width}]({place}, {at})")
+                value = _loaded(place, at, dtype, width)
             else:
                 value = self.expression(x, values, width)
             self.vectors += 1
@@ -383,9 +386,7 @@ class _Writer:
         return self.store(register.root, str(_position(register, number)), value)
 
     def load(self, root: Register, at: str, width: str) -> str:
-        place = _memory(root)
-        return f"load_bool[{width}]({place}, {at})" if root.dtype == BOOL else (
-            f"load[{kind_name(root.dtype)}, {width}]({place}, {at})")
+        return _loaded(_memory(root), at, root.dtype, width)
 
     def line_of(self, register: Register, at: str, width: str) -> str:
         """Some elements of a long register: of one before the loop, that whose elements they are.
@@ -404,8 +405,7 @@ class _Writer:
             return
         pointer = _pointer(register, there)
         for k in range(register.elements):
-            yield self.set(register, k, f"load_bool[1]({pointer}, {k})" if register.dtype == BOOL
-                           else f"load[{kind_name(register.dtype)}, 1]({pointer}, {k})")
+            yield self.set(register, k, _loaded(pointer, str(k), register.dtype, "1"))
 
     def write(self, register: Register, there: str) -> Iterator[str]:
         if register.root in self.memory:
@@ -414,8 +414,7 @@ class _Writer:
         pointer = _pointer(register, there)
         for k in range(register.elements):
             name = self.value(register, k)
-            yield (f"store_bool({pointer}, {k}, {name})" if register.dtype == BOOL
-                   else f"{pointer}.unsafe_store({k}, {name})")
+            yield _stored(pointer, str(k), name, register.dtype)
 
     # --- instructions ---
     def instruction(self, x: Instruction) -> Iterator[str]:
@@ -446,7 +445,7 @@ class _Writer:
                 yield from self.write(source, _operand(x))
             case "point":
                 yield (f"var {target} = {_operand(x)}"
-                       f".unsafe_offset(integer(args, {self.integers[id(x)]}))")
+                       f".unsafe_offset(frame.integer({self.integers[id(x)]}))")
             case "aim":
                 assert source is not None
                 yield f"var {target} = {self.place(source)}.unsafe_offset({x.numbers[0]})"
@@ -465,19 +464,19 @@ class _Writer:
                 yield from self.write(x.sources[2], _row(x, self.index(x)))
             case "write":
                 yield (f"if 0 <= {self.index(x)} and "
-                       f"{self.index(x)} < integer(args, {self.integers[id(x)]}):")
+                       f"{self.index(x)} < frame.integer({self.integers[id(x)]}):")
                 for text in self.write(x.sources[2], _row(x, self.index(x))):
                     yield f"    {text}"
             case "assign":
                 yield from self.assign(x)
             case _:
-                yield f"{target} = integer(args, {self.integers[id(x)]})"
+                yield f"{target} = frame.integer({self.integers[id(x)]})"
 
     def row(self, x: Instruction) -> str:
         """The text of where the row is that an instruction reads."""
         if x.is_bounded:
             return _row(x, self.index(x))
-        last = f"integer(args, {self.integers[id(x)]}) - 1"
+        last = f"frame.integer({self.integers[id(x)]}) - 1"
         return _row(x, f"max(0, min({self.index(x)}, {last}))")
 
     def index(self, x: Instruction) -> str:
@@ -496,7 +495,8 @@ class _Writer:
         for line in range(lines):
             first = f"{_pointer(source, self.place(source))}.unsafe_offset({line * x.elements})"
             yield (f"{_memory(x.target.root)}.unsafe_store({_position(x.target, line)}, "
-                   f"reduce_line[{self.reducer(x)}, {kind}]({first}, {x.elements})"
+                   f"reduce_line[{self.reducer(x)}, {kind}]({first}.as_unsafe_any_origin(), "
+                   f"{x.elements})"
                    f".cast[{stored}]())")
 
     def reducer(self, x: Instruction) -> str:
@@ -542,6 +542,12 @@ class _Writer:
         batch, m, n, k, a_batch, a_row, a_col, b_batch, b_row, b_col, c_batch, c_row = \
             x.numbers[:12]
         target, = x.results
+        registers = (a, b, target)
+        if all(r.root in self.memory for r in registers):
+            numbers = ", ".join(map(str, x.numbers[:12]))
+            operands = ", ".join(_pointer(r, self.place(r)) for r in registers)
+            yield f"product_of_few[{kind_name(target.dtype)}, {numbers}]({operands})"
+            return
         for t in range(batch):
             for i in range(m):
                 for j in range(n):
@@ -557,7 +563,8 @@ class _Writer:
         pack's function does."""
         _, m, n, k, _, a_row, a_col, _, b_row, b_col = x.numbers[:10]
         kind = kind_name(x.results[0].dtype)
-        operands = ", ".join(_pointer(r, self.place(r)) for r in (*x.sources, *x.results))
+        operands = ", ".join(f"{_pointer(r, self.place(r))}.as_unsafe_any_origin()"
+                             for r in (*x.sources, *x.results))
         return (f"product_fixed[{kind}, {m}, {n}, {k}, {a_row}, {a_col}, {b_row}, {b_col}]"
                 f"({operands})")
 
@@ -576,8 +583,7 @@ class _Writer:
                 if x.assigned != "set":
                     value = _applied(x.assigned, target.dtype, [target.dtype] * 2,
                                      [self.load(target.root, to, "1"), value], "1")
-                yield (f"    store_bool({at}, {to}, {value})" if target.dtype == BOOL
-                       else f"    {at}.unsafe_store({to}, {value})")
+                yield f"    {_stored(at, to, value, target.dtype)}"
 
     def assign(self, x: Instruction) -> Iterator[str]:
         """Lines of a window at a place that is there."""
@@ -599,8 +605,7 @@ class _Writer:
             pointer = _pointer(target, there)
             for k in range(x.elements):
                 value = self.value(updates, number * x.elements + k)
-                yield (f"store_bool({pointer}, {k}, {value})" if target.dtype == BOOL
-                       else f"{pointer}.unsafe_store({k}, {value})")
+                yield _stored(pointer, str(k), value, target.dtype)
 
     def window(self, x: Instruction) -> str:
         """The text of where the line is that an instruction writes."""
@@ -647,15 +652,23 @@ def _position(register: Register, number: int) -> int:
 
 
 def _operand(x: Instruction) -> str:
-    return f"address(slots, args, {x.numbers[0]})"
+    return f"frame.address({x.numbers[0]})"
 
 
 def _copy(target: str, source: str, nbytes: int) -> str:
     return f"unsafe_memcpy(dest={target}, src={source}, count={nbytes})"
 
 
+def _loaded(pointer: str, at: str, dtype: np.dtype, width: str) -> str:
+    """The text of some elements, or of one: that without numbers of elements is read faster."""
+    if width == "1":
+        return f"bool_at({pointer}, {at})" if dtype == BOOL else f"at({pointer}, {at})"
+    name = "bools_at" if dtype == BOOL else "vector_at"
+    return f"{name}[{width}]({pointer}, {at})"
+
+
 def _stored(pointer: str, at: str, value: str, dtype: np.dtype) -> str:
-    return (f"store_bool({pointer}, {at}, {value})" if dtype == BOOL
+    return (f"put_bools({pointer}, {at}, {value})" if dtype == BOOL
             else f"{pointer}.unsafe_store({at}, {value})")
 
 

@@ -24,6 +24,10 @@ from maxjax._primitives.kernels import struct_name
 REDUCERS = {"sum": "Summing", "prod": "Multiplying", "max": "Maximizing", "min": "Minimizing",
              "and": "Anding", "or": "Oring", "xor": "Xoring"}
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
+# Methods of numbers: what a struct of `kernels/` makes of two is the same, and takes the compiler
+# three times as long. `ne` is not among them, as it would be false of NaN.
+_COMPARED = frozenset(("eq", "lt", "le", "gt", "ge"))
+_EXTREME = {"max": "gt", "min": "lt"}     # of integers
 # What no processor here does in bfloat16: in float32, rounded (kernels/halves.mojo).
 _ROUNDED = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _COLUMNS = 100
@@ -321,6 +325,14 @@ def wrapped(text: str, indent: int) -> list[str]:
     return [line.replace("\xa0", " ") for line in lines]
 
 
+def _is_cast(given: np.dtype, result: np.dtype) -> bool:
+    """Whether a conversion is the processor's own: between numbers of which none is a float of 16
+    bits, and not from a float to an integer, which has bounds."""
+    floats = [x in (dtypes.float32, dtypes.float64) for x in (given, result)]
+    integers = [x.kind in "iu" for x in (given, result)]
+    return all(integers) or all(floats) or integers[0] and floats[1]
+
+
 _DEFINITION = re.compile(r"^(?:def|struct|comptime) +(\w+)", re.MULTILINE)
 
 
@@ -348,6 +360,14 @@ def expression(value: Value, xs: list[str], w: str) -> str:
         return f"rounded_to[DType.bfloat16]({a} {_ROUNDED[name]} {b})"
     if name in _INFIX:
         return f"{xs[0]} {_INFIX[name]} {xs[1]}"
+    if name in _COMPARED and kinds[0] != BOOL:
+        return f"{xs[0]}.{name}({xs[1]})"
+    if name == "ne" and kinds[0] != BOOL:
+        return f"~{xs[0]}.eq({xs[1]})"
+    if name == "convert" and _is_cast(kinds[0], value.dtype):
+        return f"{xs[0]}.cast[{kind_name(value.dtype)}]()"
+    if name in _EXTREME and kinds[0].kind in "iu" and all(map(str.isidentifier, xs)):
+        return f"{xs[0]}.{_EXTREME[name]}({xs[1]}).select({xs[0]}, {xs[1]})"
     if name == "select":
         return f"{xs[0]}.select({xs[1]}, {xs[2]})"
     if name == "not" and kinds[0] == BOOL:

@@ -120,7 +120,6 @@ class Pack:
         self.prebuilt = prebuilt
         self.libraries = Libraries(cache)
         self.libraries.build_seconds = _BUILD_SECONDS
-        self.libraries.compiler_threads = 1
         self._queue = Queue("maxjax-pack")
         self._addresses: dict[str, int] = {}
         self.requested = False

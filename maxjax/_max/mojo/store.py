@@ -260,13 +260,14 @@ class Libraries:
     Attributes:
       foreign_seconds: how long to wait for another process that builds a key.
       build_seconds: a build that takes longer is considered hung.
-      compiler_threads: that a build may use.
+      compiler_threads: that a build may use. Of a kernel a second one finds nothing to do, and
+        costs a twentieth of a second.
       keeps: whether the cache has taken all that was built.
     """
 
     foreign_seconds = 600.0
     build_seconds = 300.0
-    compiler_threads = 2
+    compiler_threads = 1
 
     def __init__(self, cache: ArtifactCache | None = None):
         self._cache = cache

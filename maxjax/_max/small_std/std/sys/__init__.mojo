@@ -1,3 +1,3 @@
 """The machine that is compiled for."""
 from std.sys.defines import is_defined
-from std.sys.intrinsics import llvm_intrinsic
+from std.sys.intrinsics import inlined_assembly, llvm_intrinsic

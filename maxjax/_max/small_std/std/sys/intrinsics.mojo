@@ -2,6 +2,25 @@
 
 
 @always_inline("nodebug")
+def inlined_assembly[
+    A: TrivialRegisterPassable,
+    //,
+    asm: StaticString,
+    Result: TrivialRegisterPassable,
+    *,
+    constraints: StaticString,
+    has_side_effect: Bool = True,
+](a: A) -> Result:
+    return __mlir_op.`pop.inline_asm`[
+        assembly=asm._mlir_value,
+        constraints=constraints._mlir_value,
+        isStackAligned=__mlir_attr.`false`,
+        hasSideEffects=has_side_effect.__mlir_i1__(),
+        _type=Result,
+    ](a)
+
+
+@always_inline("nodebug")
 def llvm_intrinsic[
     name: StaticString, Result: TrivialRegisterPassable, *, has_side_effect: Bool = True
 ]() -> Result:

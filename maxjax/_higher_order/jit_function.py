@@ -342,6 +342,9 @@ class PjitFunction:
                    static: Static | None) -> Entry:
         if self._target is not None:
             self._target.check(self.function_name, function_location(self._function))
+        if self._shardings is not None:
+            self._shardings.check_layouts_of_arguments(
+                avals, tree, static, lambda: self._argument_names(tree, static))
         dynamic = self._dynamic
         # Within a transformation sizes are those of its own trace.
         if dynamic is None or context.trace is not installed.runtime:

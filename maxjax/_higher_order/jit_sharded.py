@@ -207,6 +207,24 @@ class Shardings:
             return [None] * tree.num_leaves
         return _argument_shardings(self.in_layouts, tree, static)
 
+    def check_layouts_of_arguments(self, avals: Sequence[object], tree: PyTreeSpec,
+                                   static: Static | None, names: Callable[[], Sequence[str]]
+                                   ) -> None:
+        """
+        Args:
+          names: those of the arguments, for messages.
+
+        Raises:
+          ValueError: an argument is of another rank than the layout asked for.
+        """
+        if self.in_layouts is None:
+            return
+        layouts = self.layouts_of_arguments(tree, static)
+        for number, (layout, aval) in enumerate(zip(layouts, avals, strict=True)):
+            if layout is not None and isinstance(aval, ShapedArray):
+                check_layout(layout, aval.shape,
+                             f"jit arguments with pytree key path {names()[number]}")
+
     def layouts_of_results(self, avals: Sequence[ShapedArray], tree: PyTreeSpec
                            ) -> list[Any] | None:
         """The layout asked for each result, checked, or None; None if there is none at all."""

@@ -82,9 +82,9 @@ def blame(kind: str, closed: ClosedJaxpr, operands: Sequence[Value], apply: Appl
     name = closed.jaxpr.debug_info or "a program"
     raise FloatingPointError(
         f"invalid value ({kind}) encountered in the output of {name}. Its operations were run "
-        "again one by one, as if without jit. However, the de-optimized function did not produce an "
-        "invalid value: it may be a literal of the function's (jax.numpy.nan) or an input that it "
-        "hands on; or compiled arithmetic rounds otherwise.")
+        "again one by one, as if without jit. However, the de-optimized function did not produce "
+        "an invalid value: it may be a literal of the function's (jax.numpy.nan) or an input that "
+        "it hands on; or compiled arithmetic rounds otherwise.")
 
 
 def _run_each(closed: ClosedJaxpr, operands: Sequence[Value], apply: Apply) -> None:
@@ -97,7 +97,8 @@ def _run_each(closed: ClosedJaxpr, operands: Sequence[Value], apply: Apply) -> N
             message = _with_line(str(error), eqn)
             if any(_is_invalid(value) for value in given):
                 message += (f"\nAn operand of {eqn.primitive.name} has such a value: the "
-                            "de-optimized function did not produce it, a literal or an input has it.")
+                            "de-optimized function did not produce it, a literal or an input "
+                            "has it.")
             raise FloatingPointError(message) from None
         return result if eqn.primitive.multiple_results else [result]
 

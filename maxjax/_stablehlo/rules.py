@@ -40,6 +40,11 @@ def _said(ctx: Emitter, x: Value, *, xla_metadata_kvs: Sequence[tuple[str, objec
     return x
 
 
+def _barrier(ctx: Emitter, *xs: Value) -> list[Value]:
+    """Kept, so that a compiler does not merge what is computed again with the original."""
+    return ctx.emit_all("stablehlo.optimization_barrier", xs, [(x.shape, x.dtype) for x in xs])
+
+
 def _clamp(ctx: Emitter, low: Value, x: Value, high: Value) -> Value:
     return ctx.emit("stablehlo.clamp", ctx.aligned((low, x, high)), x.shape, x.dtype)
 
@@ -235,7 +240,8 @@ def _reduce_precision(ctx: Emitter, x: Value, *, exponent_bits: int, mantissa_bi
 def rules() -> dict[Primitive, Rule]:
     """The rules of all primitives that exist."""
     named: dict[str, Rule] = {
-        "round": _round, "clamp": _clamp, "dot_general": _dot_general,
+        "round": _round, "clamp": _clamp, "optimization_barrier": _barrier,
+        "dot_general": _dot_general,
         "conv_general_dilated": _convolution, "gather": _gather, "scatter": _scatter("set"),
         "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice,
         "sort": _sort, "select_and_scatter_add": _select_and_scatter, "fft": _fft,

@@ -19,8 +19,8 @@ explain_missing_names(__name__)
 def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,
                        contiguous_submeshes: bool = False,
                        allow_split_physical_axes: bool = False) -> np.ndarray:
-    """Devices as an array of a mesh's shape, in order: CPU devices are all equivalent. GPUs are sorted
-    by their numbers.
+    """Devices as an array of a mesh's shape, in order: CPU devices are all equivalent. GPUs are
+    sorted by their numbers.
 
     Args:
       mesh_shape: the shape.

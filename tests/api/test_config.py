@@ -389,6 +389,20 @@ def test_a_program_ahead_of_time_names_the_line():
     assert f"test_config.py:{line} " in str(caught.value)
 
 
+@pytest.mark.parametrize("function, x", [
+    (lambda x: x * 3.0, np.nan),
+    (lambda x: (maxjax.numpy.nan, x + 2), 3.0),
+], ids=["an input", "a literal"])
+def test_a_value_that_no_operation_produced_is_told_so(function, x):
+    def message(j):
+        with j.debug_nans(True), pytest.raises(FloatingPointError) as caught:
+            j.jit(function)(x)
+        return str(caught.value)
+
+    for j in (maxjax, jax):
+        assert re.search("the de-optimized function did not (?s:.)*input", message(j))
+
+
 def test_nothing_is_checked_outside():
     with maxjax.debug_nans(True):
         pass

@@ -58,6 +58,7 @@ def test_lines_say_scopes_and_metadata():
     assert 'op_name="jit(function)/layer/cond/branch_1_fun/jit(inner)/sin"' in sine
     assert 'op_name="jit(function)/layer/cond/branch_0_fun/neg"' in negated
     assert 'op_name="jit(function)/while/body/' in scanned and 'note="kept"' in scanned
+    assert " opt-barrier(" in text
     assert "rematted_computation" in again and f'source_file="{__file__}"' in again
     assert "op_name" not in lowered.as_text("hlo")
 

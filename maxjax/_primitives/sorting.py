@@ -127,7 +127,7 @@ def _equal_are_alike(x: np.ndarray) -> bool:
         return False
     # Equal floats may differ (0.0 and -0.0).
     zeros = x.size - np.count_nonzero(x)
-    return zeros < 2 or not np.any((x == 0) & np.signbit(x))
+    return bool(zeros < 2 or not np.any((x == 0) & np.signbit(x)))
 
 
 def sorted_together(arrays: Sequence[np.ndarray], dimension: int, num_keys: int

@@ -27,6 +27,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.staging import EAGER, trace_to_jaxpr
 from maxjax._ir.trace import Tracer, context
 from maxjax._ir.types import ShapedArray
+from maxjax._ir.typing import Function
 from maxjax._runtime.array import ArrayImpl
 from maxjax._transforms.simplify import simplify_once
 
@@ -35,6 +36,9 @@ from maxjax._transforms.simplify import simplify_once
 _CALLS = 4
 _LIMIT = 512      # of kinds of calls of one function
 
+# Of larger arrays the operations cost most, and their graphs become programs, which are found again
+# by all of them.
+_MOST_BYTES = 8 << 10
 _LONG = 16        # of elements of a tuple or list
 
 _STATIC = frozenset((type(None), bool, int, str))
@@ -75,7 +79,7 @@ def _primitive(name: str, is_single: bool) -> Primitive:
         inner=Inner(expand=lambda avals, params: params["program"].closed))
 
 
-def at_once(function: Callable[..., Any]) -> Callable[..., Any]:
+def at_once(function: Function) -> Function:
     """Makes calls of a function that come often a single operation, outside transformations.
 
     Its results are those of its own operations. A call is left as it is if it has other arguments
@@ -109,7 +113,8 @@ def at_once(function: Callable[..., Any]) -> Callable[..., Any]:
         results = known.primitive.bind(*arrays, program=known)
         return results if known.tree is None else pytree.unflatten(known.tree, results)
 
-    return call
+    made: Any = call
+    return made
 
 
 def _read(values: Sequence[Any], key: list[Any], arrays: list[ArrayImpl]) -> bool:
@@ -118,10 +123,11 @@ def _read(values: Sequence[Any], key: list[Any], arrays: list[ArrayImpl]) -> boo
     for value in values:
         kind = value.__class__
         if kind is ArrayImpl:
-            if value._placement is not None:
+            aval = value.aval
+            if value._placement is not None or aval.nbytes > _MOST_BYTES:
                 return False
             arrays.append(value)
-            key.append(value.aval)
+            key.append(aval)
         elif kind in _STATIC or isinstance(value, np.dtype):
             key.append(kind)        # 1 equals 1.0 and True
             key.append(value)
@@ -167,7 +173,9 @@ def _traced(function: Callable[..., Any], args: tuple[Any, ...], options: dict[s
         closed = simplify_once(trace_to_jaxpr(flat, avals, function.__name__, EAGER))
     except Exception:       # The function itself, which is called next, says what is wrong.
         return None
-    return _Program(name, closed, tree) if _is_simple(closed.jaxpr) else None
+    if any(aval.nbytes > _MOST_BYTES for aval in closed.out_avals) or not _is_simple(closed.jaxpr):
+        return None
+    return _Program(name, closed, tree)
 
 
 def _is_simple(jaxpr: Jaxpr) -> bool:

@@ -414,8 +414,7 @@ def column_stack(tup: Any) -> Array:
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """``arr`` followed by ``values`` along an axis (both flattened by default).
 
-    Each call copies both: in a loop, ``lax.scan`` or a Python list with one ``stack`` at the end is
-    cheaper.
+    Each call copies both: in a loop, ``lax.scan``, or a list and one ``stack``, is cheaper.
 
     Args:
       arr: an array; it is left as it is.

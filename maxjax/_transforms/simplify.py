@@ -39,6 +39,7 @@ from maxjax._transforms.literals import literals_inside
 from maxjax._transforms.masked_products import select_products
 from maxjax._transforms.masked_updates import mask_updates
 from maxjax._transforms.orientation import orient_products
+from maxjax._transforms.regular_windows import cut_regularly
 from maxjax._transforms.sums_of_products import multiply_matrices
 
 # An equation in a better form, or the atom that it comes to.
@@ -398,8 +399,8 @@ def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
     """All passes."""
     return eliminate_dead_code(orient_products(multiply_matrices(rewrite(
-        eliminate_common_subexpressions(mask_updates(select_products(_hoisted(
-            simplify_bodies(literals_inside(inline_calls(closed)))))))))))
+        cut_regularly(eliminate_common_subexpressions(mask_updates(select_products(_hoisted(
+            simplify_bodies(literals_inside(inline_calls(closed))))))))))))
 
 
 def _hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -39,7 +39,7 @@ from maxjax._max.mojo.pack_integers import merged
 from maxjax._max.mojo.row_writes import RowGroup, writing_row
 from maxjax._max.mojo.scalar_code import COMBINED, LoopCode
 from maxjax._max.mojo.schedule import Schedule, schedule_of
-from maxjax._max.mojo.tape import RowWrite, Step, Tape, WindowUpdate
+from maxjax._max.mojo.tape import Step, Tape, WindowUpdate
 from maxjax._max.mojo.window_reads import InPlace, reading_in_place
 from maxjax._max.mojo.window_updates import Fused, fused
 
@@ -210,11 +210,12 @@ class _Writer:
         updates = {update.group: (update, group) for update in tape.updates
                    if (group := self.in_place(tape, update)) is not None}
         moved = {x for update, _ in updates.values() for x in (update.read, update.write)}
-        rows = {row.group: (row, group) for row in tape.rows
-                if row.group not in updates and (group := self.row_there(tape, row)) is not None}
+        rows = {row.group: (row, made) for row in tape.rows
+                if row.group not in updates and (made := writing_row(tape, row)) is not None}
         moved |= {row.write for row, _ in rows.values()}
         there = reading_in_place(tape, {
-            number: group for number, (_, group) in (*updates.items(), *rows.items())})
+            **{number: group for number, (_, group) in updates.items()},
+            **{number: made for number, (_, made) in rows.items()}})
         read = {x for group in there.values() for x, _ in group.operands.values()}
         windows: dict[int, str] = {}    # that are read where they are, the texts of their addresses
         for number, (step, at) in enumerate(zip(tape.steps, ats, strict=True)):
@@ -391,17 +392,6 @@ class _Writer:
             return None
         call = KernelLayout(len(structure.operands)).read(integers)
         return fused(tape, update, structure, call) if call.threads == 1 else None
-
-    def row_there(self, tape: Tape, row: RowWrite) -> RowGroup | None:
-        """The group that writes a row, if it can."""
-        *integers, code = tape.steps[row.group].integers
-        structure = code.form.structure
-        if code.code is None or any(x.source is not None for x in structure.values):
-            return None
-        call = KernelLayout(len(structure.operands)).read(integers)
-        if call.threads > 1 or is_left_to_machine(code.form.schedule, call):
-            return None
-        return writing_row(tape.steps[row.write], structure, call)
 
     def row_write(self, integers: Sequence[Any], at: _At, group: InPlace,
                   windows: Mapping[int, str], written: RowGroup, write: Sequence[Any],

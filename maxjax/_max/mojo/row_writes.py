@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from maxjax._base import dtypes
+from maxjax._max.mojo.emit_fixed import is_left_to_machine
 from maxjax._max.mojo.fusion import Group
-from maxjax._max.mojo.layout import KernelIntegers
+from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
 from maxjax._max.mojo.nodes import Call, base_of
 from maxjax._max.mojo.structure import (
     INNER,
@@ -22,7 +23,7 @@ from maxjax._max.mojo.structure import (
     OperandStructure,
     ValueStructure,
 )
-from maxjax._max.mojo.tape import RowWrite, Step
+from maxjax._max.mojo.tape import RowWrite, Step, Tape
 
 if TYPE_CHECKING:
     from maxjax._max.mojo.part import Part
@@ -79,9 +80,25 @@ class RowGroup(NamedTuple):
     operands: list[int]
 
 
-def writing_row(write: Step, structure: KernelStructure, call: KernelIntegers) -> RowGroup | None:
+def written_out(step: Step) -> tuple[KernelStructure, KernelIntegers] | None:
+    """The structure and the call of a group that a loop's function consists of; None of others."""
+    *integers, code = step.integers
+    structure = code.form.structure
+    if code.code is None or any(x.source is not None for x in structure.values):
+        return None
+    call = KernelLayout(len(structure.operands)).read(integers)
+    if call.threads > 1 or is_left_to_machine(code.form.schedule, call):
+        return None
+    return structure, call
+
+
+def writing_row(tape: Tape, row: RowWrite) -> RowGroup | None:
     """A group that writes a row of an array, or adds to it; None where it does not go through it in
     order, or where the array is copied first."""
+    group, write = written_out(tape.steps[row.group]), tape.steps[row.write]
+    if group is None:
+        return None
+    structure, call = group
     integers = write.integers
     _, width, count = integers[8:11]
     number = next(k for k, x in enumerate(structure.operands) if x.is_output)

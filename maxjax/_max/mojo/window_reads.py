@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from maxjax._max.mojo.emit_fixed import has_fixed_function, is_left_to_machine
 from maxjax._max.mojo.fusion import Group
-from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
+from maxjax._max.mojo.layout import KernelIntegers
 from maxjax._max.mojo.nodes import Call, Constant, Input, Node, base_of
 from maxjax._max.mojo.pack_integers import merged
-from maxjax._max.mojo.row_writes import RowGroup
+from maxjax._max.mojo.row_writes import RowGroup, written_out
 from maxjax._max.mojo.schedule import schedule_of
 from maxjax._max.mojo.structure import INNER, NEXT, SAME, STRIDED, KernelStructure
 from maxjax._max.mojo.tape import RowWrite, Step, Tape, WindowRead, WindowUpdate
@@ -155,14 +155,11 @@ def _with_window(tape: Tape, number: int, group: InPlace | None, read: int) -> I
     Args:
       group: what it was so far, if it is known to have a text.
     """
-    *integers, code = tape.steps[number].integers
-    structure = code.form.structure
     if group is None:
-        if code.code is None or any(x.source is not None for x in structure.values):
+        known = written_out(tape.steps[number])
+        if known is None:
             return None
-        group = InPlace(structure, KernelLayout(len(structure.operands)).read(integers), {})
-        if group.call.threads > 1 or is_left_to_machine(code.form.schedule, group.call):
-            return None
+        group = InPlace(*known, {})
     group = read_where_it_is(group, read, tape.steps[read])
     if group is None:
         return None

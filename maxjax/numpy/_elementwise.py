@@ -48,6 +48,8 @@ def alias(function: Callable[..., Any], name: str) -> Callable[..., Any]:
                               function.__closure__)
     functools.update_wrapper(copy, function)
     del copy.__wrapped__        # type: ignore[attr-defined]
+    if hasattr(function, "__wrapped__"):        # which has the signature
+        copy.__wrapped__ = function.__wrapped__     # type: ignore[attr-defined]
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__name__ = copy.__qualname__ = name
     return copy

@@ -101,7 +101,8 @@ def parse(shape: tuple[int, ...], index: Any, reads: bool = False) -> list[Entry
             entries.append(Entry("slice", _range(part, shape[dim], position), dim))
             dim += 1
         elif part.__class__ is int or isinstance(part, np.integer):
-            place = part if part.__class__ is int else _within_default(part, shape[dim])
+            place = (_within_default(part, shape[dim]) if isinstance(part, np.integer)
+                     else int(part))
             entries.append(Entry("int", place, dim))
             dim += 1
         else:

@@ -11,7 +11,7 @@ from maxjax._base import config, dtypes
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn, Params
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Value
+from maxjax._ir.trace import Array, Value
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -106,7 +106,12 @@ def _run_each(closed: ClosedJaxpr, operands: Sequence[Value], apply: Apply) -> N
 
 
 def _is_invalid(value: Value) -> bool:
-    return not dtypes.is_key(value.dtype) and kind_of(value) is not None
+    if dtypes.is_key(value.dtype):
+        return False
+    if isinstance(value, Array) and not value.is_fully_addressable:
+        # What of it is here; other processes have the rest.
+        return any(kind_of(shard.data) is not None for shard in value.addressable_shards)
+    return kind_of(value) is not None
 
 
 def _with_line(message: str, eqn: JaxprEqn) -> str:

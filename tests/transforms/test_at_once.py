@@ -12,6 +12,7 @@ import pytest
 import maxjax
 import maxjax.numpy as jnp
 import maxjax.scipy.linalg
+from maxjax._base.meshes import use as mesh_use
 from maxjax._ir.primitive import registry
 from maxjax._runtime.cells import pending
 from maxjax.numpy import _at_once
@@ -63,6 +64,12 @@ CALLS = """
     n.sinc(x) + n.var(x) | n.fft.fftshift(x) | n.fft.ifftshift(x)
 """
 TEXTS = [text.strip() for line in CALLS.strip().splitlines() for text in line.split("|")]
+
+
+@pytest.fixture(autouse=True)
+def without_meshes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process in which a mesh was ever set, as by another test, does without such operations."""
+    monkeypatch.setattr(mesh_use, "ever_set", False)
 
 
 def computed(text: str, library: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.evaluate import apply_equation, eval_jaxpr
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
 from maxjax._ir.liveness import has_effects
@@ -73,8 +74,10 @@ def _places(eqn: JaxprEqn, made: Mapping[Atom, JaxprEqn]) -> list[_Dim] | None:
     numbers, sizes, mode = (eqn.params[name] for name in ("dimension_numbers", "slice_sizes",
                                                           "mode"))
     places = indices.aval.shape[:-1]
-    if (numbers.operand_batching_dims or 0 in sizes or math.prod(places) < _LEAST_WINDOWS
-            or not all(atom.aval.plain for atom in (x, indices, eqn.outvars[0]))):
+    if not all(atom.aval.plain and not _is_symbolic(atom) for atom in (
+            x, indices, eqn.outvars[0])):
+        return None
+    if numbers.operand_batching_dims or 0 in sizes or math.prod(places) < _LEAST_WINDOWS:
         return None
     starts = _known(indices, made)
     if starts is None:
@@ -94,6 +97,11 @@ def _places(eqn: JaxprEqn, made: Mapping[Atom, JaxprEqn]) -> list[_Dim] | None:
         dims.append(found)
     used = sorted(dim.along for dim in dims if dim.along >= 0)
     return dims if used == [k for k, count in enumerate(places) if count > 1] else None
+
+
+def _is_symbolic(atom: Atom) -> bool:
+    """Whether some of a value's sizes are not known yet."""
+    return any(map(is_dimension, atom.aval.shape))
 
 
 def _regular(first: np.ndarray, size: int, whole: int) -> _Dim | None:
@@ -123,6 +131,7 @@ def _known(atom: Atom, made: Mapping[Atom, JaxprEqn]) -> np.ndarray | None:
         eqn = made.get(top)
         if (eqn is None or len(eqn.outvars) != 1 or has_effects(eqn)
                 or eqn.primitive.inner.control_flow is not None
+                or _is_symbolic(top) or any(map(is_dimension, eqn.params.values()))
                 or top.aval.dtype.kind not in "iub" or top.aval.size > _MOST_NUMBERS):
             return None
         order.pop(top, None)

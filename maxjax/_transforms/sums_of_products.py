@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maxjax._base import dtypes
+from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var
 from maxjax._primitives.arithmetic import mul_p
 from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
@@ -93,6 +94,8 @@ def _product(eqn: JaxprEqn, terms: JaxprEqn, made: Mapping[Atom, JaxprEqn]
         return None
     if any(atom.aval.ndim != whole.ndim for atom in terms.invars):
         return None         # one is a scalar
+    if any(map(is_dimension, whole.shape)):
+        return None
     x, y = (_spread(atom, whole.shape, made) for atom in terms.invars)
     if not isinstance(x.array, Var) or not isinstance(y.array, Var):
         return None

@@ -82,3 +82,17 @@ def test_gradients(name):
     ours = maxjax.jit(maxjax.grad(lambda x: jnp.sum(function(x, OURS) ** 2)))(x)
     theirs = jax.grad(lambda x: jax.numpy.sum(function(x, THEIRS) ** 2))(x)
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_symbolic_sizes_stay():
+    rows, = maxjax.export.symbolic_shape("b")
+
+    def function(x):
+        return x[jnp.arange(x.shape[0])] + x[::-1] + x[(jnp.arange(4) * x.shape[0]) % 3][:1]
+
+    exported = maxjax.export.export(maxjax.jit(function))(
+        maxjax.ShapeDtypeStruct((rows, 3), np.float32))
+    exported = maxjax.export.deserialize(exported.serialize(format="jax"))
+    for size in (3, 5):
+        x = jnp.arange(3.0 * size).reshape(size, 3)
+        np.testing.assert_array_equal(exported.call(x), function(x))

@@ -88,3 +88,17 @@ def test_gradients():
         *map(jax.numpy.asarray, args))
     for our, their in zip(grad, theirs, strict=True):
         np.testing.assert_allclose(our, their, rtol=1e-3, atol=1e-3)
+
+
+def test_symbolic_sizes_stay():
+    rows, = maxjax.export.symbolic_shape("b")
+
+    def function(x, y):
+        return (x[:, :, None] * y).sum(1)
+
+    exported = maxjax.export.export(maxjax.jit(function))(
+        maxjax.ShapeDtypeStruct((rows, 16), np.float32),
+        maxjax.ShapeDtypeStruct((16, 18), np.float32))
+    exported = maxjax.export.deserialize(exported.serialize(format="jax"))
+    x, y = jnp.arange(96.0).reshape(6, 16), jnp.arange(288.0).reshape(16, 18)
+    np.testing.assert_allclose(exported.call(x, y), function(x, y), rtol=1e-6)

@@ -52,6 +52,7 @@ LATE_IMPORTS: Mapping[str, str] = {
         "`import max` takes 0.4 s: it waits until something first compiles"),
     "maxjax/_base/absl_flags.py": "absl is for who has flags of it: no dependency",
     "maxjax/_base/lazy.py": "SciPy is brought in by the first operation that needs it",
+    "maxjax/_runtime/pending.py": "few programs are wanted as HLO, and its reader takes 8 ms",
     "maxjax/__main__.py": "the script's own modules are imported when it runs",
 }
 

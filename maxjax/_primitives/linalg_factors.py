@@ -59,31 +59,32 @@ if TYPE_CHECKING:
 
 
 # Elements of a mask that is kept: making it takes longer than a small decomposition.
-_KEPT_MASK = 4096
+KEPT_MASK = 4096
 
 
 @caches.memoized
 def _below(rows: int, columns: int, k: int) -> np.ndarray:
     """Which elements of a matrix lie on the ``k``-th diagonal or below."""
-    return np.tri(rows, columns, k, np.bool_)
+    return np.tri(rows, columns, min(max(k, -rows), columns), np.bool_)
 
 
-def _upper_part(x: np.ndarray) -> np.ndarray:
-    """A matrix with zeros below its diagonal."""
-    if x.size > _KEPT_MASK:
-        return np.triu(x)
-    result = np.array(x)
-    np.copyto(result, np.zeros((), x.dtype), where=_below(*x.shape, -1))
+def upper_part(x: np.ndarray, k: int = 0) -> np.ndarray:
+    """Matrices with zeros below their ``k``-th diagonals."""
+    *_, rows, columns = x.shape
+    if rows * columns > KEPT_MASK:
+        return np.triu(x, k)
+    result = np.array(x, order="C")
+    np.copyto(result, np.zeros((), x.dtype), where=_below(rows, columns, k - 1))
     return result
 
 
-def _lower_part(x: np.ndarray) -> np.ndarray:
-    """Matrices with zeros above their diagonals."""
+def lower_part(x: np.ndarray, k: int = 0) -> np.ndarray:
+    """Matrices with zeros above their ``k``-th diagonals."""
     *_, rows, columns = x.shape
-    if rows * columns > _KEPT_MASK:
-        return np.tril(x)
-    result = np.zeros_like(x)
-    np.copyto(result, x, where=_below(rows, columns, 0))
+    if rows * columns > KEPT_MASK:
+        return np.tril(x, k)
+    result = np.zeros_like(x, order="C")
+    np.copyto(result, x, where=_below(rows, columns, k))
     return result
 
 
@@ -111,7 +112,7 @@ cholesky_p = linalg_primitive(
     contract=takes(1, fitting.square),
     abstract=lambda a: a,
     # The upper triangle is zero even where the matrix is not positive definite.
-    evaluate=lambda a: _lower_part(together(
+    evaluate=lambda a: lower_part(together(
         lambda x: (np.linalg.cholesky(x),), [ShapedArray(a.shape, a.dtype)], a)[0]),
     calls=_cholesky_call,
     jvp=_cholesky_jvp,
@@ -457,7 +458,7 @@ def _for_product(packed: np.ndarray, columns: int) -> np.ndarray:
 
 def _unpacked(packed: np.ndarray, taus: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
     """Q and R of a packed decomposition."""
-    return _householder_one(_for_product(packed, columns), taus)[0], _upper_part(packed[:columns])
+    return _householder_one(_for_product(packed, columns), taus)[0], upper_part(packed[:columns])
 
 
 def _pivoted_one(a: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:

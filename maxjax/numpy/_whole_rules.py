@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from maxjax._base import caches, native
+from maxjax._base import native
 from maxjax._primitives.gather_plan import GatherScatterMode, all_in_bounds
+from maxjax._primitives.linalg_factors import KEPT_MASK, lower_part, upper_part
 from maxjax._primitives.widths import native_result
 
 _WIDE = 512       # the row length from which a loop over blocks of rows is faster
 _ROWS = 64        # rows in a block
-_KEPT_MASK = 4096     # elements of a mask that is kept
 _BLOCK = 32768    # elements of several arrays that fit in the cache
 
 
@@ -112,20 +112,11 @@ def nan_to_num(x: Any, nan: Any, above: Any, below: Any) -> Any:
     return result
 
 
-@caches.memoized
-def _outside_mask(rows: int, columns: int, k: int, below: bool) -> np.ndarray:
-    """Which elements of a matrix lie below its ``k``-th diagonal; or on it and above."""
-    return (np.arange(columns) - np.arange(rows)[:, None] < k) == below
-
-
 def triangle(x: Any, *, k: int, upper: bool) -> Any:
     """By blocks of rows for a wide matrix: to one side of the diagonal a block needs no mask."""
     rows, columns = x.shape[-2:]
-    if rows * columns <= _KEPT_MASK:
-        result = np.array(x, order="C")
-        np.copyto(result, np.zeros((), x.dtype),
-                  where=_outside_mask(rows, columns, k if upper else k + 1, upper))
-        return result
+    if rows * columns <= KEPT_MASK:
+        return upper_part(x, k) if upper else lower_part(x, k)
     if columns < _WIDE:
         return None
     result = np.array(x, order="C")

@@ -22,7 +22,6 @@ import maxjax.experimental
 import maxjax.numpy as jnp
 from maxjax import lax
 from maxjax._base.config import compile_mode
-from maxjax._max.mojo import executable
 from maxjax._max.mojo.backend import MojoBackend
 from maxjax._max.mojo.scalar_code import MACHINE
 from maxjax._runtime.program import Program
@@ -41,11 +40,7 @@ def values(size):
 
 def poisoned(monkeypatch):
     """Native memory that nothing has written holds what no program computes."""
-    def empty(shape, dtype=float):
-        array = np.empty(shape, dtype)
-        array.reshape(-1).view(np.uint8)[:] = 0xA5
-        return array
-    monkeypatch.setattr(executable, "_empty", empty)
+    mojo_programs.fill_unwritten(monkeypatch, 0xA5)
 
 
 def native(function, *args):

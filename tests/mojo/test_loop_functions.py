@@ -16,7 +16,7 @@ import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
 from maxjax._base.config import enable_x64
-from maxjax._max.mojo import executable, small_loops
+from maxjax._max.mojo import small_loops
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.loop_function import FunctionForm
 from maxjax._max.mojo.tape import Tape
@@ -36,11 +36,7 @@ def no_small_loops(monkeypatch):
 @pytest.fixture
 def poisoned(monkeypatch):
     """Unwritten memory contains NaN and -1."""
-    def empty(shape, dtype):
-        found = np.empty(shape, dtype)
-        found.reshape(-1).view(np.uint8)[...] = 0xff
-        return found
-    monkeypatch.setattr(executable, "_empty", empty)
+    mojo_programs.fill_unwritten(monkeypatch, 0xff)
 
 
 # --- random loops ---------------------------------------------------------------------------------

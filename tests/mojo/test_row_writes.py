@@ -14,7 +14,7 @@ pytest.importorskip("max.engine")
 import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
-from maxjax._max.mojo import executable, loop_function, small_loops
+from maxjax._max.mojo import loop_function
 from maxjax._runtime.program import Program
 
 pytestmark = pytest.mark.xdist_group("mojo")
@@ -98,24 +98,12 @@ def kinds():
 
 @pytest.fixture
 def written_there(monkeypatch):
-    """What becomes of each row that a group might write; loops of few elements are as others."""
-    def seen(*args):
-        found.append(writing(*args))
-        return found[-1]
-
-    found, writing = [], loop_function.writing_row
-    monkeypatch.setattr(small_loops, "MOST_ELEMENTS", 0)
-    monkeypatch.setattr(loop_function, "writing_row", seen)
-    return found
+    """What becomes of each row that a group might write."""
+    return mojo_programs.seen(monkeypatch, loop_function, "writing_row")
 
 
 def test_rows_written_where_they_are(monkeypatch, written_there):
-    def empty(shape, dtype):
-        found = np.empty(shape, dtype)
-        found.reshape(-1).view(np.uint8)[...] = 0x75
-        return found
-
-    monkeypatch.setattr(executable, "_empty", empty)
+    mojo_programs.fill_unwritten(monkeypatch, 0x75)
     items = [program(*each) for each in kinds()]
     assert sum(x is not None for x in written_there) > len(items) // 3
     mojo_programs.build(items)

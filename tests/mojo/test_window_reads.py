@@ -15,7 +15,7 @@ pytest.importorskip("max.engine")
 import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
-from maxjax._max.mojo import executable, small_loops, window_reads
+from maxjax._max.mojo import window_reads
 from maxjax._runtime.program import Program
 
 pytestmark = pytest.mark.xdist_group("mojo")
@@ -129,24 +129,12 @@ def suited(kind):
 
 @pytest.fixture
 def read_there(monkeypatch):
-    """What becomes of each window that a group might read; loops of few elements are as others."""
-    def seen(*args):
-        found.append(reading(*args))
-        return found[-1]
-
-    found, reading = [], window_reads.read_where_it_is
-    monkeypatch.setattr(small_loops, "MOST_ELEMENTS", 0)
-    monkeypatch.setattr(window_reads, "read_where_it_is", seen)
-    return found
+    """What becomes of each window that a group might read."""
+    return mojo_programs.seen(monkeypatch, window_reads, "read_where_it_is")
 
 
 def test_windows_read_where_they_are(monkeypatch, read_there):
-    def empty(shape, dtype):
-        found = np.empty(shape, dtype)
-        found.reshape(-1).view(np.uint8)[...] = 0x75
-        return found
-
-    monkeypatch.setattr(executable, "_empty", empty)
+    mojo_programs.fill_unwritten(monkeypatch, 0x75)
     items = [program(*kind) for kind in kinds() if suited(kind)]
     assert sum(x is not None for x in read_there) > len(items) // 2
     assert sum(x is None for x in read_there) > 10

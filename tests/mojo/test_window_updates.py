@@ -14,7 +14,7 @@ pytest.importorskip("max.engine")
 import maxjax
 import maxjax.numpy as jnp
 from maxjax import lax
-from maxjax._max.mojo import executable, loop_function, small_loops
+from maxjax._max.mojo import loop_function
 from maxjax._runtime.program import Program
 
 pytestmark = pytest.mark.xdist_group("mojo")
@@ -110,24 +110,12 @@ def kinds():
 
 
 def fused_seen(monkeypatch):
-    """What becomes of each update of a window; loops of few elements are as others."""
-    def seen(*args):
-        found.append(fused(*args))
-        return found[-1]
-
-    found, fused = [], loop_function.fused
-    monkeypatch.setattr(small_loops, "MOST_ELEMENTS", 0)
-    monkeypatch.setattr(loop_function, "fused", seen)
-    return found
+    """What becomes of each update of a window."""
+    return mojo_programs.seen(monkeypatch, loop_function, "fused")
 
 
 def test_windows_computed_where_they_are(monkeypatch):
-    def empty(shape, dtype):
-        found = np.empty(shape, dtype)
-        found.reshape(-1).view(np.uint8)[...] = 0x75
-        return found
-
-    monkeypatch.setattr(executable, "_empty", empty)
+    mojo_programs.fill_unwritten(monkeypatch, 0x75)
     found = fused_seen(monkeypatch)
     items = [program(*kind) for kind in kinds()]
     assert sum(x is not None for x in found) > len(WINDOWS) * 4, found

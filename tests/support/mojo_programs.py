@@ -25,7 +25,8 @@ from maxjax._base.config import enable_x64
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, JaxprEqn
 from maxjax._max.artifacts import ArtifactCache
-from maxjax._max.mojo import crew
+from maxjax._max.mojo import crew, small_loops
+from maxjax._max.mojo import executable as executable_module
 from maxjax._max.mojo.check_plan import CheckedPlan
 from maxjax._max.mojo.emitter import HEADER
 from maxjax._max.mojo.executable import Executable, runner
@@ -237,6 +238,33 @@ def build(items: Iterable[Item]) -> int:
     kernels = list(dict.fromkeys(kernel for item in items for kernel in item.kernels))
     store().build(kernels)
     return len(kernels)
+
+
+# --- watching -------------------------------------------------------------------------------------
+
+def seen(monkeypatch: Any, module: Any, name: str) -> list[Any]:
+    """What a function of the planner gives from now on, call by call; loops of few elements are as
+    others."""
+    found: list[Any] = []
+    function = getattr(module, name)
+
+    def noting(*args: Any) -> Any:
+        found.append(function(*args))
+        return found[-1]
+
+    monkeypatch.setattr(small_loops, "MOST_ELEMENTS", 0)
+    monkeypatch.setattr(module, name, noting)
+    return found
+
+
+def fill_unwritten(monkeypatch: Any, byte: int) -> None:
+    """Native memory that nothing has written consists of this byte."""
+    def empty(shape: Any, dtype: Any = float) -> np.ndarray:
+        made = np.empty(shape, dtype)
+        made.reshape(-1).view(np.uint8)[...] = byte
+        return made
+
+    monkeypatch.setattr(executable_module, "_empty", empty)
 
 
 # --- running --------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from maxjax import lax
 from maxjax._base.config import enable_x64
 from maxjax._max.mojo import small_loops
 from maxjax._max.mojo.check_plan import CheckedPlan
+from maxjax._max.mojo.emit_loop import LoopForm
 from maxjax._max.mojo.loop_function import FunctionForm
 from maxjax._max.mojo.tape import Tape
 from maxjax._runtime.program import Program
@@ -270,7 +271,7 @@ def test_functions_stand_for_tapes(poisoned):
     (lambda x: lax.fori_loop(0, 3, lambda i, x: jnp.tanh(x) + 1, x),
      [np.ones(1 << 20, np.float32)], 2),
     (lambda x: lax.fori_loop(0, 3, lambda i, x: sum(
-        (jnp.sort(x * k) for k in range(70)), x), x), [A], 1),
+        (jnp.sort(x * k) for k in range(130)), x), x), [A], 1),
     (lambda x: lax.fori_loop(0, 3, lambda i, x: maxjax.pure_callback(
         lambda x: x, maxjax.ShapeDtypeStruct(x.shape, x.dtype), x) + 1, x), [A], 1),
 ])
@@ -278,6 +279,46 @@ def test_other_loops_stay_tapes(function, args, cores):
     _, plan = planned(function, *args, cores=cores)
     assert not any(isinstance(kernel, FunctionForm) for kernel in plan.kernels), plan.source
     assert "tape_scan" in plan.source
+
+
+def test_loops_of_many_calls_are_functions():
+    def body(i, x):
+        for k in range(40):
+            x = jnp.sort(x * (k + 1.5)) @ jnp.ones((x.shape[-1], x.shape[-1]), x.dtype)
+        return x
+
+    _, plan = planned(lambda x: lax.fori_loop(0, 3, body, x), A)
+    form, = (kernel for kernel in plan.kernels if isinstance(kernel, FunctionForm))
+    assert len(plan.kernels) == 1 and "of 120 calls" in form.source
+
+
+def test_small_loops_with_too_long_a_text_are_functions(monkeypatch, poisoned):
+    """They would stay with the machine for small loops, which is slower."""
+    monkeypatch.setattr(small_loops, "MOST_ELEMENTS", 128)
+
+    def loop(dtype, calls, lax=lax, jnp=jnp):
+        def body(i, carry):
+            x, w = carry
+            for k in range(calls):
+                x = jnp.tanh(x @ w) + k * x
+            return x / (1 + jnp.abs(x).max()), w
+
+        x = np.linspace(-1, 1, 15).reshape(3, 5).astype(dtype)
+        w = np.linspace(-0.5, 0.5, 25).reshape(5, 5).astype(dtype)
+        return lambda x, w: lax.fori_loop(0, 4, body, (x, w))[0], x, w
+
+    function, *args = loop("float32", 60)
+    program, plan = planned(function, *args)
+    assert any(isinstance(kernel, FunctionForm) for kernel in plan.kernels), plan.source
+    mojo_programs.store().build([*plan.kernels])
+    expected = jax.jit(loop("float32", 60, jax.lax, jax.numpy)[0])(*args)
+    for made in (mojo_programs.executable(plan, program.opened.jaxpr),
+                 mojo_programs.without_kernels(plan, program.opened.jaxpr)):
+        np.testing.assert_allclose(made([*program.consts, *args])[0],
+                                   expected, rtol=2e-5)
+    for dtype, calls, kept in (("float32", 2, FunctionForm), ("float16", 30, LoopForm)):
+        _, plan = planned(*loop(dtype, calls))
+        assert not any(isinstance(kernel, kept) for kernel in plan.kernels)
 
 
 def test_loops_that_differ_in_their_length_and_place_share_a_function():

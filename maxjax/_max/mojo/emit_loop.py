@@ -78,19 +78,27 @@ _forms: weakref.WeakValueDictionary[str, LoopForm] = weakref.WeakValueDictionary
 
 
 def loop_form(code: LoopCode) -> LoopForm | None:
-    """The kernel of a loop, the same for equal texts; None for a loop that rather stays with the
-    machine."""
+    """The kernel of a loop, the same for equal texts; None for a loop that stays with the machine
+    (`is_for_machine`), or whose text would be so long that it is rather a loop on the tape."""
     lines = 0
     for x in every_instruction(code.items):
         lines += 1 + x.elements // _VECTOR
-        if lines > _MOST_LINES or any(r.dtype in _HALVES for r in (*x.sources, *x.written)):
+        if lines > _MOST_LINES:
             return None
+    if is_for_machine(code):
+        return None
     writer = _Writer(code)
     source = writer.written()
     if len(writer.lines) > _MOST_LINES:
         return None
     form = _forms.get(source)
     return _forms.setdefault(source, LoopForm(source)) if form is None else form
+
+
+def is_for_machine(code: LoopCode) -> bool:
+    """Whether no kernel is written of a loop: its results would not be the machine's."""
+    return any(r.dtype in _HALVES for x in every_instruction(code.items)
+               for r in (*x.sources, *x.written))
 
 
 def called(code: LoopCode) -> dict[str, None]:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Plan
 
 _MOST_LINES = 1500
-_MOST_STEPS = 64
+_MOST_STEPS = 128
 # Elements that are moved by a loop in the text; more, by the pack, with its threads.
 _MOST_MOVED = 1 << 14
 # What combines a row with what is there.

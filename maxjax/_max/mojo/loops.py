@@ -16,7 +16,7 @@ from maxjax._base import dtypes
 from maxjax._ir.control_flow import Body, Role, Structure
 from maxjax._ir.types import ShapedArray
 from maxjax._max.mojo.abi import Move, ScanCall, SwitchCall, WhileCall
-from maxjax._max.mojo.emit_loop import called, loop_form, numbers_of
+from maxjax._max.mojo.emit_loop import LoopForm, called, is_for_machine, loop_form, numbers_of
 from maxjax._max.mojo.loop_function import before
 from maxjax._max.mojo.loop_function import emit as emit_function
 from maxjax._max.mojo.nodes import Loop
@@ -37,8 +37,9 @@ def emit_loop(part: Part, unit: Loop, number: int) -> None:
     flow = unit.flow
     slot = part.plan.new_slots(1)[0]
     small = small_loop(part.plan, slot, flow, calls.operands, calls.results)
-    if small is not None:
-        calls.small(small, slot)
+    form = None if small is None else loop_form(small.code)
+    if small is not None and (form is not None or is_for_machine(small.code)):
+        calls.small(small, slot, form)
     elif not flow.is_loop:
         calls.switch(flow, unit)
     elif flow.predicate is not None:
@@ -115,9 +116,8 @@ class _LoopCalls:
         place = self.results.get(position)
         return self.temporary(nbytes_of(aval)) if place is None else place
 
-    def small(self, loop: SmallLoop, slot: int) -> None:
+    def small(self, loop: SmallLoop, slot: int, form: LoopForm | None) -> None:
         """A loop that is one call, of its kernel or of the scalar machine."""
-        form = loop_form(loop.code)
         places = [self.temporary(loop.code.nbytes)]
         nbytes = {number: size for _, number, size in loop.copies}
         places += [self.temporary(nbytes[number]) if place is None else place

@@ -232,7 +232,8 @@ def test_short_dimensions_are_turned_where_rows_would_be_short():
 
 @pytest.mark.parametrize("function, shapes, kernels", [
     (lambda x, s: x * s[:, None], [(300, 3), (300,)], 0),       # rows that no vector fills
-    (lambda x, s: jnp.sum(x * s[:, None], -1), [(300, 3), (300,)], 0),
+    (lambda x, s: jnp.sum(x * s[..., None], -1), [(40, 9, 3), (40, 9)], 0),
+    (lambda x, s: jnp.max(x * s[:, None], -1), [(300, 3), (300,)], 1),      # turned, long
     (lambda x, s: x[:, 1:5] * s[:, ::2], [(200, 7), (200, 8)], 0),
     (lambda x, s: x * s[:, None], [(300, 40), (300,)], 1),      # long enough
     (lambda x, s: x * s[:, None], [(30, 3), (30,)], 1),         # soon done

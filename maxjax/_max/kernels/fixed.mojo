@@ -6,7 +6,7 @@ from std.sys.info import simd_width_of
 from .abi import PLACE
 from .calling import Args, Memory, Slots
 from .copies import copy_line
-from .reduction import Array, Reducer, accumulated, fold
+from .reduction import Array, Reducer, accumulated, dot_width, fold
 from .scatter import Replacing
 
 # Elements where the compiler does not follow who uses them. The use of a pointer that may lead
@@ -336,6 +336,8 @@ def product_fixed[
     """A small product of matrices; strides of the operands, and a row-major result."""
     comptime if n == 1 and m > 1:  # the transposed one, of a row
         product_fixed[dtype, 1, m, k, 0, b_row, a_column, a_row](b, a, c)
+    elif m == 1 and a_column == 1 and b_row == 1 and n > 1 and b_column >= k > 1:
+        dots_of_product[dtype, n, k, b_column](a, b, c)
     elif b_column == 1 and n > 1:
         comptime together = 4 if m % 4 == 0 else 2 if m % 2 == 0 else 1
         for i in range(0, m, together):
@@ -379,6 +381,78 @@ def product_of_few[
                         at(b, t * b_batch + p * b_row + j * b_column), total
                     )
                 c.unsafe_store(t * c_batch + i * c_row + j, total)
+
+
+@always_inline
+def dots_of_product[
+    dtype: DType, n: Int, k: Int, step: Int
+](x: Array[dtype], columns: Array[dtype], y: Array[dtype]):
+    """A row times columns, each of which lies in memory without gaps, `step` elements after the one
+    before; added as the pack's `dot_columns` does."""
+    comptime W = dot_width[dtype](k)
+    comptime V = SIMD[dtype, W]
+    comptime pairs = k // (2 * W) * (2 * W)
+    comptime whole = k // W * W
+
+    @always_inline
+    def body[count: Int](j: Int) {var x, var columns, var y}:
+        var column = columns.unsafe_offset(j * step)
+        var sums = FixedArray[V, count](fill=V(0))
+        comptime if pairs > 0:
+            var others = FixedArray[V, count](fill=V(0))
+            for p in range(0, pairs, 2 * W):
+                var left = x.unsafe_load[width=W](p)
+                var right = x.unsafe_load[width=W](p + W)
+                comptime for i in range(count):
+                    sums[i] = left.fma(column.unsafe_load[width=W](i * step + p), sums[i])
+                    others[i] = right.fma(column.unsafe_load[width=W](i * step + p + W), others[i])
+            comptime if whole > pairs:
+                var left = x.unsafe_load[width=W](pairs)
+                comptime for i in range(count):
+                    sums[i] = left.fma(column.unsafe_load[width=W](i * step + pairs), sums[i])
+            comptime for i in range(count):
+                sums[i] += others[i]
+        elif whole > 0:
+            var left = x.unsafe_load[width=W](0)
+            comptime for i in range(count):
+                sums[i] = left.fma(column.unsafe_load[width=W](i * step), V(0)) + V(0)
+        var total = totals(sums)
+        comptime for p in range(whole, k):
+            var factors = SIMD[dtype, count](0)
+            comptime for i in range(count):
+                factors[i] = column.unsafe_load[width=1](i * step + p)
+            total = SIMD[dtype, count](x.unsafe_load[width=1](p)).fma(factors, total)
+        y.unsafe_store(j, total)
+
+    sweep_fixed[min(8, W), n](body)
+
+
+@always_inline
+def totals[
+    dtype: DType, width: Int, count: Int, //
+](vectors: FixedArray[SIMD[dtype, width], count]) -> SIMD[dtype, count]:
+    """`reduce_add` of each of a few vectors, no more than a vector has elements: the halves of two
+    are added at once, which gives a vector of both, then those of two of these."""
+    var x = vectors.copy()
+    comptime for power in range(3):
+        comptime rows = count >> power
+        comptime if rows > 1:
+            comptime for i in range(rows // 2):
+                var both = x[i].interleave(x[i + rows // 2])
+                var low = rebind[SIMD[dtype, width]](both.slice[width, offset=0]())
+                x[i] = low + rebind[SIMD[dtype, width]](both.slice[width, offset=width]())
+    return halved[count](x[0])
+
+
+@always_inline
+def halved[
+    dtype: DType, width: Int, //, count: Int
+](x: SIMD[dtype, width]) -> SIMD[dtype, count]:
+    comptime if width == count:
+        return rebind[SIMD[dtype, count]](x)
+    else:
+        comptime half = width // 2
+        return halved[count](x.slice[half]() + x.slice[half, offset=half]())
 
 
 @always_inline

@@ -4,7 +4,7 @@ NaN wins in max and min, and the first NaN in the position; bool is reduced by m
 `float16` and `bfloat16` accumulate in `float32`.
 """
 from std.collections import Array as Values
-from std.sys.info import simd_width_of
+from std.sys.info import simd_width_of, size_of
 from std.utils.numerics import inf, isnan
 
 from .arithmetic import extremum, unsigned_of
@@ -385,6 +385,15 @@ def copy_run[dtype: DType](target: Array[dtype], source: Array[dtype], count: In
 
 
 # A pointer as a struct can have it.
+@always_inline
+def dot_width[dtype: DType](k: Int) -> Int:
+    """How many terms of a dot product are added side by side: those of a vector, or of one of 32
+    bytes where the processor's are longer and the terms fewer."""
+    comptime W = simd_width_of[dtype]()
+    comptime narrow = min(W, 32 // size_of[Scalar[dtype]]())
+    return narrow if narrow <= k and k < W else W
+
+
 comptime Held[dtype: DType] = Pointer[Scalar[dtype], MutUntrackedOrigin]
 
 

@@ -18,7 +18,7 @@ from maxjax._max.mojo.emit_rows import RowsEmitter
 from maxjax._max.mojo.emitter import REDUCERS, Emitter, expression, kind_name, stored_name
 from maxjax._max.mojo.layout import KernelIntegers
 from maxjax._max.mojo.schedule import CALL, POINT, ROW, SWEEP, Schedule, Value
-from maxjax._max.mojo.structure import BOOL, STRIDED, KernelStructure
+from maxjax._max.mojo.structure import BOOL, STRIDED
 
 _SHORT_ROW_BYTES = 128
 # Elements of all rows of a point, and lines that they may take, for which points are computed side
@@ -79,12 +79,13 @@ def is_left_to_machine(schedule: Schedule, call: KernelIntegers) -> bool:
     structure = schedule.structure
     points = math.prod(dim[0] for dim in call.point_dims)
     return (structure.kind != "rows" and not is_of_short_rows(schedule, call)
-            and call.length < _least_row(structure)
+            and call.length < _least_row(schedule)
             and suits_machine(structure.kind, points, call.rows, call.length))
 
 
-def _least_row(structure: KernelStructure) -> int:
-    is_cheap = all(x.name in CHEAP for x in structure.values if x.kind == "apply")
+def _least_row(schedule: Schedule) -> int:
+    is_cheap = all(value.name in CHEAP for value in schedule.values
+                   if value.kind == "apply" and value.scope == SWEEP)
     return _LEAST_CHEAP_ROW if is_cheap else _LEAST_ROW
 
 

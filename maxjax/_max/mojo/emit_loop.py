@@ -40,6 +40,7 @@ MOST_MULTIPLIED = 1 << 12
 _VECTOR = 8             # elements of a longer one that are computed at a time
 _MOST_UNROLLED = 4      # vectors that are written one after the other
 _MOST_LINES = 2000
+_LEAST_ROW = 4          # of a product that is computed by vectors
 # Integers by which another is divided or shifted: the processor does that at once for a known one.
 _BETTER_KNOWN = frozenset((
     "div", "rem", "shift_left", "shift_right_logical", "shift_right_arithmetic"))
@@ -121,7 +122,28 @@ def _is_written_out(x: Instruction) -> bool:
     if x.function not in ("matmul_float32", "matmul_float64"):
         return False
     batch, m, n, k, *_, b_col, _, c_row = x.numbers[:12]
-    return batch == 1 and n > 1 and b_col == 1 and c_row == n and m * n * k <= MOST_MULTIPLIED
+    if batch != 1 or m * n * k > MOST_MULTIPLIED:
+        return False
+    return n > 1 and b_col == 1 and c_row == n or _dots(x) is not None
+
+
+def _adds_rows(x: Instruction) -> bool:
+    """Whether a product of few elements adds rows that are vectors to one another, or nearly."""
+    batch, m, n, *_, a_row, _, _, _, b_col, _, c_row = x.numbers[:12]
+    return batch == 1 and c_row == n and (
+        n >= _LEAST_ROW and b_col == 1 or n == 1 and m >= _LEAST_ROW and a_row == 1)
+
+
+def _dots(x: Instruction) -> tuple[Register, Register, int, int] | None:
+    """The row, the columns, their number and distance, of a product of a vector with columns that
+    lie in memory each without gaps; None for others."""
+    (a, b), (_, m, n, k, _, a_row, a_col, _, b_row, b_col) = x.sources, x.numbers[:10]
+    if k > 1 and a_col == 1 and b_row == 1:
+        if n == 1 and a_row >= k:
+            return b, a, m, a_row
+        if m == 1 and b_col >= k:
+            return a, b, n, b_col
+    return None
 
 
 def _in_memory(code: LoopCode) -> set[Register]:
@@ -552,6 +574,9 @@ class _Writer:
         target, = x.results
         registers = (a, b, target)
         if all(r.root in self.memory for r in registers):
+            if _adds_rows(x):
+                yield self.rows_of_product(x)
+                return
             numbers = ", ".join(map(str, x.numbers[:12]))
             operands = ", ".join(_pointer(r, self.place(r)) for r in registers)
             yield f"product_of_few[{kind_name(target.dtype)}, {numbers}]({operands})"
@@ -571,8 +596,13 @@ class _Writer:
         pack's function does."""
         _, m, n, k, _, a_row, a_col, _, b_row, b_col = x.numbers[:10]
         kind = kind_name(x.results[0].dtype)
+        dots = _dots(x)
+        sources = x.sources if dots is None else dots[:2]
         operands = ", ".join(f"{_pointer(r, self.place(r))}.as_unsafe_any_origin()"
-                             for r in (*x.sources, *x.results))
+                             for r in (*sources, *x.results))
+        if dots is not None:
+            _, _, count, step = dots
+            return f"dots_of_product[{kind}, {count}, {k}, {step}]({operands})"
         return (f"product_fixed[{kind}, {m}, {n}, {k}, {a_row}, {a_col}, {b_row}, {b_col}]"
                 f"({operands})")
 

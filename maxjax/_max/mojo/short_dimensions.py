@@ -32,9 +32,9 @@ from maxjax._max.mojo.nodes import (
 from maxjax._max.mojo.rebuild import rebuilt
 
 # A row of so many elements or fewer is short, one of so many or more is long.
-_SHORT, _LONG = 8, 32
+_SHORT, _LONG = 8, 12
 # Smaller values are not worth another plan.
-_LEAST_ELEMENTS = 4096
+_LEAST_ELEMENTS = 256
 
 
 def turn_short_dimensions(context: MojoContext, results: Sequence[Node]) -> list[Node]:

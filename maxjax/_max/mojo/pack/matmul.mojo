@@ -18,7 +18,7 @@ from std.sys.intrinsics import llvm_intrinsic
 from kernels.calling import Args, Slots, integer, operand
 from kernels.crew import Tasks, spread
 from kernels.halves import rounded_to
-from kernels.reduction import Held, chunk_begin, held
+from kernels.reduction import Held, chunk_begin, dot_width, held
 from kernels.windows import Geometry, Sizes, unfold_rows
 
 comptime Elements[dtype: DType] = Pointer[Scalar[dtype], MutUntrackedOrigin]
@@ -471,7 +471,19 @@ def dot_columns[
     T: DType
 ](x: Elements[T], b: Matrix[T], y: Elements[T], n: Int, k: Int):
     """Sets y = x b, where x and the columns of b are contiguous: dot products, four at a time."""
-    comptime W = simd_width_of[T]()
+    comptime narrow = dot_width[T](32 // size_of[Scalar[T]]())
+    comptime if narrow < simd_width_of[T]():
+        if dot_width[T](k) == narrow:
+            dot_vectors[T, narrow](x, b, y, n, k)
+            return
+    dot_vectors[T, simd_width_of[T]()](x, b, y, n, k)
+
+
+@always_inline
+def dot_vectors[
+    T: DType, W: Int
+](x: Elements[T], b: Matrix[T], y: Elements[T], n: Int, k: Int):
+    """The same with vectors of a width; what remains of a column is added term by term."""
 
     @always_inline
     def dots[count: Int](j: Int) {var x, var b, var y, var k}:

@@ -389,7 +389,7 @@ def dots_of_product[
 ](x: Array[dtype], columns: Array[dtype], y: Array[dtype]):
     """A row times columns, each of which lies in memory without gaps, `step` elements after the one
     before; added as the pack's `dot_columns` does."""
-    comptime W = dot_width[dtype](k)
+    comptime W = dot_width[dtype](n, k)
     comptime V = SIMD[dtype, W]
     comptime pairs = k // (2 * W) * (2 * W)
     comptime whole = k // W * W

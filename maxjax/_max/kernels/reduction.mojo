@@ -386,12 +386,12 @@ def copy_run[dtype: DType](target: Array[dtype], source: Array[dtype], count: In
 
 # A pointer as a struct can have it.
 @always_inline
-def dot_width[dtype: DType](k: Int) -> Int:
-    """How many terms of a dot product are added side by side: those of a vector, or of one of 32
-    bytes where the processor's are longer and the terms fewer."""
+def dot_width[dtype: DType](n: Int, k: Int) -> Int:
+    """How many of k terms are added side by side in each of n dot products: those of a vector, or,
+    if there are several, of one of 32 bytes where the processor's are longer and the terms fewer."""
     comptime W = simd_width_of[dtype]()
     comptime narrow = min(W, 32 // size_of[Scalar[dtype]]())
-    return narrow if narrow <= k and k < W else W
+    return narrow if n > 1 and narrow <= k and k < W else W
 
 
 comptime Held[dtype: DType] = Pointer[Scalar[dtype], MutUntrackedOrigin]

@@ -471,9 +471,9 @@ def dot_columns[
     T: DType
 ](x: Elements[T], b: Matrix[T], y: Elements[T], n: Int, k: Int):
     """Sets y = x b, where x and the columns of b are contiguous: dot products, four at a time."""
-    comptime narrow = dot_width[T](32 // size_of[Scalar[T]]())
+    comptime narrow = dot_width[T](2, 32 // size_of[Scalar[T]]())
     comptime if narrow < simd_width_of[T]():
-        if dot_width[T](k) == narrow:
+        if dot_width[T](n, k) == narrow:
             dot_vectors[T, narrow](x, b, y, n, k)
             return
     dot_vectors[T, simd_width_of[T]()](x, b, y, n, k)

@@ -59,7 +59,7 @@ def user_frame(depth: int = 1) -> FrameType | None:
 
 
 class Warned:
-    """How often ``warn`` has been called: what has warned must not be done without the next time."""
+    """How often ``warn`` has been called: what has warned is to warn the next time, too."""
 
     count = 0
 

@@ -58,8 +58,15 @@ def user_frame(depth: int = 1) -> FrameType | None:
     return None
 
 
+class Warned:
+    """How often ``warn`` has been called: what has warned is to warn the next time, too."""
+
+    count = 0
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns of what the user's line asks for, however deep in maxjax that is noticed."""
+    Warned.count += 1
     frame, level = sys._getframe(1), 2
     while is_internal(frame.f_code):
         if frame.f_back is None:

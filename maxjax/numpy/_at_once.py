@@ -17,6 +17,7 @@ import numpy as np
 from maxjax._base import caches, config, pytree
 from maxjax._base.config import status
 from maxjax._base.meshes import use as mesh_use
+from maxjax._base.source import Warned
 from maxjax._ir.control_flow import bodies_of
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
@@ -84,7 +85,7 @@ def at_once(function: Function) -> Function:
 
     Its results are those of its own operations. A call is left as it is if it has other arguments
     than arrays and a few kinds of static values, or if the function needs an array's value, has
-    effects or loops, or gives an argument back.
+    effects or loops, warns, or gives an argument back.
     """
     name = f"{function.__module__.rpartition('.')[2].strip('_')}_{function.__name__}"
     kinds: dict[Any, Any] = caches.cache()
@@ -105,7 +106,11 @@ def at_once(function: Function) -> Function:
                 if len(kinds) >= _LIMIT:
                     kinds.clear()
                 kinds[kind] = min(known + 1, _CALLS)
-                return function(*args, **options)
+                before = Warned.count
+                results = function(*args, **options)
+                if Warned.count != before:
+                    kinds[kind] = None
+                return results
             known = kinds[kind] = _traced(
                 function, args, options, [x.aval for x in arrays], name)
         if known is None:

@@ -19,6 +19,7 @@ from maxjax._primitives.creation import full, iota
 from maxjax._primitives.dynamic_slice import dynamic_slice_p
 from maxjax._primitives.gather_plan import FillValue, GatherDimensionNumbers, GatherScatterMode
 from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.rules import place_dtype
 from maxjax._runtime.array import ArrayImpl
 from maxjax.lax._gather_scatter import fill_parameter
 from maxjax.lax._slicing import dynamic_slice
@@ -158,6 +159,8 @@ def _check_integers(entries: list[Entry], shape: tuple[int, ...], wrap_negative:
 
 def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:
     """Scalars, integers, slices and new axes: static slices first, then a dynamic slice."""
+    # JAX gives the starts along several dimensions one dtype before it looks at them.
+    narrow = place_dtype(*x.aval.shape) if x.ndim > 1 else None
     x = run_steps(x, static_steps(
         x.aval.shape, [entry for entry in entries if entry.kind == "slice"], drop=False))
     places: list[Any] = [np.int32(0)] * x.ndim
@@ -167,7 +170,8 @@ def _take_dynamic(x: Array, entries: list[Entry], wrap_negative: bool) -> Array:
             continue
         places[entry.dim] = (
             integer_place(entry, sizes[entry.dim], wrap_negative) if entry.kind == "int" else
-            host_or_device(entry.value, sizes[entry.dim], wrap_negative, signed=False))
+            host_or_device(entry.value, sizes[entry.dim], wrap_negative, signed=False,
+                           narrow=narrow))
         sizes[entry.dim] = 1
     x = dynamic_slice_p.bind(x, *slice_starts(places, x.aval.shape), slice_sizes=tuple(sizes))
     taken = [Entry("int", 0, entry.dim) if entry.kind in ("int", "scalar") else

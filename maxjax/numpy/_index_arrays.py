@@ -47,11 +47,14 @@ def as_signed(index: Any) -> Any:
     return cast(index, dtypes.int32)
 
 
-def host_or_device(index: Any, size: int, wrap_negative: bool, signed: bool = True) -> Any:
+def host_or_device(index: Any, size: int, wrap_negative: bool, signed: bool = True,
+                   narrow: Any = None) -> Any:
     """An integer operand with negative indices wrapped; on the host if its value is known.
 
     Args:
       signed: whether unsigned indices are read as a gather reads them; a slice does not.
+      narrow: the dtype that JAX converts indices to before anything else, whatever becomes of those
+        that it does not hold; None where it keeps theirs.
 
     Raises:
       OverflowError: negative indices may be wrapped, and their dtype does not hold the size.
@@ -62,6 +65,8 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, signed: bool = Tr
     elif (index.__class__ is ArrayImpl and index.is_ready() and index.aval.size <= _HOST_SIZE
           and not shows_sharding(index)):
         index, own = index.host(), True
+    if narrow is not None and index.dtype != narrow and index.dtype.itemsize >= narrow.itemsize:
+        index = index.astype(narrow) if isinstance(index, np.ndarray) else cast(index, narrow)
     wrap_negative = wrap_negative and dtypes.is_signed(index.dtype)
     # JAX adds the size in the indices' dtype; a slice's starts are converted before.
     if wrap_negative and signed and index.dtype.itemsize < 4 and isinstance(size, int) and (

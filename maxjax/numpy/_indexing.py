@@ -142,6 +142,11 @@ def _take_filled(a: Array, indices: Array, *, axis: int, mode: GatherScatterMode
     wraps, size = not counted and mode is not GatherScatterMode.CLIP, a.shape[axis]
     if wraps and mode is GatherScatterMode.FILL_OR_DROP and isinstance(size, int):
         indices, wraps = _counted_from_the_end(indices, size), False
+    if (mode is GatherScatterMode.CLIP and not indices.ndim and isinstance(size, int)
+            and indices.dtype in (dtypes.uint32, dtypes.uint64, dtypes.int64)):
+        # A gather clamps what an index in brackets would cut off to 32 bits.
+        first, last = (scalar_like(place, indices.dtype) for place in (0, size - 1))
+        indices = minimum(maximum(indices, first), last)
     if fill is None:
         fill = _default(a.dtype, mode)
     return take_index(a, (slice(None),) * axis + (indices,), mode,

@@ -353,7 +353,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     (columns,) = (rows,) if M is None else canonical_shape((M,))
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns}")
-    k, = resolve("eye", (k,))
+    k, = resolve("eye", (int(k) if isinstance(k, bool) else k,))
     if not dtypes.is_integer(type_of(k)[0]) or shape_of(k):
         raise ValueError(f"k must be a scalar integer; got {k}")
     row = iota_p.bind(dtype=dtypes.int32, shape=(rows, columns), dimension=0)

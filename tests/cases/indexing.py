@@ -276,6 +276,14 @@ CASES = [
                                                         np.int64(-2)), x64=True),
     Case("out of 32 bits", lambda j, x, i, k: [x[i], x[k]], (
         numbers(5, dtype=np.float64), np.int64(2 - 2**32), np.int64(2**32 + 1)), x64=True),
+    *(Case(f"{dtype.__name__} {place}, of several dimensions", lambda j, x, i: [
+        x[i], x[i, 1], x[:, i], x[1:, i], x.at[i].get(mode="clip"),
+        x.at[i].get(wrap_negative_indices=False), j.numpy.take(x, i, 0, mode="clip"), x[0, :][i]],
+        (numbers(5, 3, dtype=np.float64), dtype(place)), x64=True)
+      for dtype, places in ((np.uint32, (3, 2**31, 2**32 - 4)),
+                            (np.int64, (2**32 + 1, 2**31, -2**33 - 2, -3)),
+                            (np.uint64, (2**32 + 1, 2**63 + 2, 2**64 - 4)))
+      for place in places),
     *(case for dtype in (np.bool_, np.int8, np.uint8, np.int32, np.uint32, np.float16,
                          ml_dtypes.bfloat16, np.complex64) for case in typed(dtype)),
 ]

@@ -147,6 +147,14 @@ def test_errors_stay() -> None:
             jnp.mean([1.0])
 
 
+@pytest.mark.parametrize("text", ["n.eye(3, dtype='int64')", "n.tri(3, dtype='int64')",
+                                  "n.identity(3, 'float64')", "n.mean(x, dtype='float64')"])
+def test_warnings_stay(text: str) -> None:
+    for _ in range(_at_once._CALLS + 2):
+        with pytest.warns(UserWarning, match="Explicitly requested dtype"):
+            computed(text, maxjax)
+
+
 def test_another_number_each_time_is_not_traced() -> None:
     x = jnp.asarray(Y)
     before = len(registry)

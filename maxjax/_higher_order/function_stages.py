@@ -179,7 +179,8 @@ def _refusing(function: FunctionType, static: Sequence[str]) -> FunctionType:
         "_hash": hash, "_TypeError": TypeError, "_check_hashable": check_hashable,
         "_function": function, "__name__": function.__module__}
     exec(compile(source, f"{_GENERATED}{function.__name__}>", "exec"), made)
-    refusing: FunctionType = functools.update_wrapper(made[function.__name__], function)
+    refusing: FunctionType = made[function.__name__]
+    functools.update_wrapper(refusing, function)
     refusing.__defaults__ = tuple(
         [parameter.default for parameter in parameters if parameter.default is not Parameter.empty
          and parameter.kind is not Parameter.KEYWORD_ONLY])

@@ -15,7 +15,7 @@ from maxjax._base.interrupts import entered_at_once
 # The paths of maxjax's code.
 _own_paths: tuple[str, ...] = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
-    "<tier 0 of ", "<a loop of tier 0>")      # generated code
+    "<tier 0 of ", "<a loop of tier 0>", "<checks of ")      # generated code
 # The paths of code that is not the user's: maxjax, and libraries which say so.
 _internal_paths = _own_paths
 # A code object is asked about once: tracing looks at the stack for each equation.

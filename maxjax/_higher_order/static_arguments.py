@@ -66,13 +66,13 @@ def split(selection: Selection, args: tuple[PyTree, ...], kwargs: dict[str, PyTr
     dynamic_args = []
     for position, value in enumerate(args):
         if position in positions:
-            static.append((position, type(value), check_hashable(value)))
+            static.append((position, type(value), _hashable(value)))
         else:
             dynamic_args.append(value)
     dynamic_kwargs = {}
     for name, value in kwargs.items():
         if name in selection.names:
-            static.append((name, type(value), check_hashable(value)))
+            static.append((name, type(value), _hashable(value)))
         else:
             dynamic_kwargs[name] = value
     static.sort(key=lambda item: str(item[0]))
@@ -80,7 +80,13 @@ def split(selection: Selection, args: tuple[PyTree, ...], kwargs: dict[str, PyTr
     return leaves, tree, Static(len(args), tuple(static))
 
 
-def check_hashable(value: object) -> Any:
+def check_hashable(*values: object) -> None:
+    """Raises ValueError for the first value that cannot be hashed."""
+    for value in values:
+        _hashable(value)
+
+
+def _hashable(value: object) -> Any:
     try:
         hash(value)
     except TypeError as error:

@@ -76,6 +76,10 @@ def _starts(name: str, shape: tuple[int, ...], starts: Any,
                 raise OverflowError(
                     f"Python int {start} too large to convert to {default.name}") from None
             continue
+        if negative and _is_long(start):
+            # Negative ones count from the end before the low bits are kept, which say no more.
+            start = start + np.int64(size) if start < 0 else start
+            negative = False
         start = as_operand(start)
         if start.aval.weak_type:
             start = convert_element_type(start, default if dtypes.is_integer(start.dtype)
@@ -92,6 +96,12 @@ def _starts(name: str, shape: tuple[int, ...], starts: Any,
         raise TypeError(f"start_indices arguments to {name} must be scalars,{gap}got indices "
                         f"{avals}")
     return result
+
+
+def _is_long(start: object) -> bool:
+    """Whether it is one NumPy integer of 64 bits."""
+    return (isinstance(start, (np.ndarray, np.generic)) and start.dtype == np.int64
+            and not start.shape)
 
 
 def from_end(index: Any, size: int) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from maxjax._base.missing import explain_missing_names
-from maxjax._higher_order.function_stages import add_stages
+from maxjax._higher_order.function_stages import add_stages, refuse_unhashable
 from maxjax.nn import initializers as initializers
 from maxjax.nn._activations import celu as celu
 from maxjax.nn._activations import elu as elu
@@ -42,4 +42,6 @@ from maxjax.nn._normalization import softmax as softmax
 from maxjax.nn._normalization import standardize as standardize
 
 add_stages(globals(), "glu log_softmax logmeanexp sigmoid standardize tanh")
+refuse_unhashable(globals(), "logsumexp", "keepdims")
+refuse_unhashable(globals(), "one_hot", "dtype", "axis")
 explain_missing_names(__name__)

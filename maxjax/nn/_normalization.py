@@ -19,7 +19,6 @@ from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.constraints import over_context, with_out_sharding
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import make_jit
-from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.dimensions import size_index
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import ArrayLike
@@ -121,7 +120,6 @@ def log_softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) ->
     >>> jax.nn.log_softmax(jnp.array([0.0, 1.0, 2.0]))
     Array([-2.407606  , -1.4076059 , -0.40760595], dtype=float32)
     """
-    check_hashable(axis)
     check_arraylike("log_softmax", x)
     return _log_softmax(x, axis, where)
 
@@ -208,7 +206,6 @@ def logmeanexp(x: ArrayLike, axis: int | Sequence[int] | None = None,
     >>> jax.nn.logmeanexp(jnp.array([0.0, 1.0, 2.0]))
     Array(1.3089936, dtype=float32)
     """
-    check_hashable(axis)
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     shape = np.shape(x)
     if where is None:
@@ -265,7 +262,6 @@ def standardize(x: ArrayLike, axis: Any = -1, mean: Any = None, variance: Any = 
     >>> jax.nn.standardize(jnp.array([0.0, 1.0, 2.0]))
     Array([-1.2247356,  0.       ,  1.2247356], dtype=float32)
     """
-    check_hashable(axis)
     check_arraylike("standardize", x)
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"Unknown algorithm '{algorithm}'. Expected 'fast' or 'stable'.")

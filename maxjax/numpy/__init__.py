@@ -3,6 +3,7 @@
 from maxjax._base.missing import explain_missing_names as _explain_missing_names
 from maxjax._higher_order.function_stages import add_stages as _add_stages
 from maxjax._higher_order.function_stages import note_jitted as _note_jitted
+from maxjax._higher_order.function_stages import refuse_unhashable as _refuse_unhashable
 from maxjax._ir.trace import Array as ndarray
 from maxjax.numpy import _array_members as _array_members
 from maxjax.numpy import _array_methods as _array_methods
@@ -79,3 +80,18 @@ _note_jitted(globals(), """
     logaddexp2 logical_and logical_or logical_xor logspace max maximum mean min minimum multiply
     negative prod subtract sum take
 """)
+
+_refuse_unhashable(globals(), "all any ptp", "keepdims")
+_refuse_unhashable(globals(), "mean std var", "dtype", "keepdims")
+_refuse_unhashable(globals(), "average", "returned", "keepdims")
+_refuse_unhashable(globals(), "linspace", "endpoint", "retstep", "dtype", "device")
+_refuse_unhashable(globals(), "geomspace logspace", "endpoint", "dtype")
+_refuse_unhashable(globals(), "take", "mode", "unique_indices", "indices_are_sorted", "fill_value")
+_refuse_unhashable(globals(), "isin", "assume_unique", "invert", "method")
+_refuse_unhashable(globals(), "intersect1d", "return_indices", "size")
+_refuse_unhashable(globals(), "setdiff1d", "assume_unique")
+_refuse_unhashable(globals(), "unique", "equal_nan")
+_refuse_unhashable(globals(), "vecdot", "precision", "preferred_element_type")
+_refuse_unhashable(globals(), "einsum", "precision", "preferred_element_type", "_dot_general")
+
+_array_methods.install(globals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,23 +20,17 @@ from maxjax._primitives.layout import squeeze_p
 from maxjax._primitives.random_bits import random_clone_p
 from maxjax._primitives.widths import bit_width
 from maxjax._runtime.array import ArrayImpl
-from maxjax.numpy import _arg_reductions as arg_reductions
 from maxjax.numpy import _contraction as contraction
 from maxjax.numpy import _creation as creation
-from maxjax.numpy import _cumulative as cumulative
 from maxjax.numpy import _division as division
-from maxjax.numpy import _indexing as indexing
-from maxjax.numpy import _matrices as matrices
-from maxjax.numpy import _moments as moments
 from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _repeating as repeating
 from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
-from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufunc_objects as ufunc_objects
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy._at import IndexUpdateHelper
-from maxjax.numpy._complex import conj, conjugate, imag, real
+from maxjax.numpy._complex import imag, real
 from maxjax.numpy._getitem import getitem
 from maxjax.numpy._nonzero import compress, nonzero
 from maxjax.numpy._placement import on_device
@@ -242,12 +236,6 @@ def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
     return rounding.clip(self, min=min, max=max)
 
 
-def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """The product of two arrays."""
-    return contraction.dot(self, b, precision=precision,
-                           preferred_element_type=preferred_element_type)
-
-
 def _compress(self: Any, condition: Any, axis: int | None = None, *, out: None = None,
               size: int | None = None, fill_value: Any = 0) -> Any:
     """The slices along ``axis`` (elements if None) where ``condition`` holds."""
@@ -257,11 +245,6 @@ def _compress(self: Any, condition: Any, axis: int | None = None, *, out: None =
 def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> Any:
     """The indices of the nonzero elements, an array for each axis."""
     return nonzero(self, size=size, fill_value=fill_value)
-
-
-def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """The flattened array."""
-    return shapes.ravel(self, order, out_sharding=out_sharding)
 
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
@@ -284,12 +267,12 @@ def _matrix_transpose(self: Any) -> Any:
     return shapes.matrix_transpose(self)
 
 
-def _method(function: Callable[..., Any], without: tuple[str, ...] = ()) -> Any:
+def _method(name: str, function: Callable[..., Any], without: Sequence[str] = ()) -> Any:
     """Turns a function whose first argument is the array into a method."""
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return function(self, *args, **kwargs)
-    method.__name__ = function.__name__
-    method.__qualname__ = f"Array.{function.__name__}"
+    method.__name__ = name
+    method.__qualname__ = f"Array.{name}"
     method.__doc__ = function.__doc__
     signature = inspect.signature(function)
     first, *rest = signature.parameters.values()
@@ -300,27 +283,21 @@ def _method(function: Callable[..., Any], without: tuple[str, ...] = ()) -> Any:
     return method
 
 
-_METHODS: dict[str, Callable[..., Any]] = {
-    "all": reductions.all, "any": reductions.any, "argmax": arg_reductions.argmax,
-    "argmin": arg_reductions.argmin, "argpartition": sorting.argpartition,
-    "argsort": sorting.argsort, "choose": indexing.choose,
-    "conj": conj, "conjugate": conjugate, "cumprod": cumulative.cumprod,
-    "cumsum": cumulative.cumsum, "diagonal": matrices.diagonal, "max": reductions.max,
-    "mean": moments.mean, "min": reductions.min,
-    "prod": reductions.prod, "ptp": reductions.ptp, "ravel": shapes.ravel,
-    "repeat": repeating.repeat, "round": rounding.round, "searchsorted": sorting.searchsorted,
-    "sort": sorting.sort, "squeeze": shapes.squeeze, "std": moments.std, "sum": reductions.sum,
-    "swapaxes": shapes.swapaxes, "take": indexing.take,
-    "trace": matrices.trace, "var": moments.var,
-}
-
-
+# The public functions of these names, of which the array is the first argument.
+_METHODS = """
+    all any argmax argmin argpartition argsort choose conj conjugate cumprod cumsum diagonal dot max
+    mean min prod ptp ravel repeat round searchsorted sort squeeze std sum swapaxes take trace var
+"""
 # Arguments that the method lacks.
-_WITHOUT = {"argsort": ("dtype",), "std": ("mean",), "var": ("mean",)}
+_WITHOUT = {"argsort": ("dtype",), "dot": ("out_sharding",), "std": ("mean",), "var": ("mean",)}
 
 
-def install() -> None:
-    """Installs all of these on the common class of arrays and tracers."""
+def install(functions: Mapping[str, Callable[..., Any]]) -> None:
+    """Installs all of these on the common class of arrays and tracers.
+
+    Args:
+      functions: the public ones, by name.
+    """
     members: dict[str, Any] = {}
     for name, function in _BINARY.items():
         members[f"__{name}__"] = _operator(function, name)
@@ -336,20 +313,12 @@ def install() -> None:
         "__contains__": _contains, "__getitem__": _getitem, "__setitem__": _setitem,
         "__array_namespace__": _array_namespace,
         "T": property(_transpose), "mT": property(_matrix_transpose),
-        "real": property(real), "imag": property(imag),
+        "real": property(real), "imag": property(imag), "at": property(IndexUpdateHelper),
         "reshape": _reshape, "transpose": _transpose, "astype": _astype, "view": _view,
-        "copy": _copy, "clip": _clip, "compress": _compress, "dot": _dot,
-        "nonzero": _nonzero,
-        "flatten": _flatten, "to_device": _to_device,
+        "copy": _copy, "clip": _clip, "compress": _compress, "nonzero": _nonzero,
+        "flatten": _method("flatten", functions["ravel"]), "to_device": _to_device,
     }
-    helper = IndexUpdateHelper
-    if helper is not None:
-        members["at"] = property(helper)
-    for name, function in _METHODS.items():
-        if function is not None:
-            members[name] = _method(function, _WITHOUT.get(name, ()))
+    for name in _METHODS.split():
+        members[name] = _method(name, functions[name], _WITHOUT.get(name, ()))
     for name, member in members.items():
         setattr(Array, name, member)
-
-
-install()

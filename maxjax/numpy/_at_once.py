@@ -119,6 +119,8 @@ def at_once(function: Function) -> Function:
         return results if known.tree is None else pytree.unflatten(known.tree, results)
 
     made: Any = call
+    # What is checked before every other call need not be before one of a kind that has passed.
+    made.stays_outermost = at_once
     return made
 
 

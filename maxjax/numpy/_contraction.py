@@ -12,7 +12,6 @@ from maxjax._base import dtypes
 from maxjax._base.tracebacks import boundary
 from maxjax._higher_order.constraints import with_out_sharding
 from maxjax._higher_order.named_calls import named
-from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.dimensions import broadcast_shapes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
@@ -472,7 +471,6 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
     """
-    check_hashable(axis)
     check_arraylike("cross", a, b)
     if axis is not None:
         axisa = axisb = axisc = axis

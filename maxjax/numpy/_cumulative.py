@@ -6,7 +6,6 @@ from typing import Any
 
 from maxjax._base import dtypes
 from maxjax._higher_order.named_calls import named
-from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
@@ -69,7 +68,6 @@ def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None
     (Array([ 1,  3,  6, 10], dtype=int32), Array([[1, 2],
            [4, 6]], dtype=int32))
     """
-    check_hashable(axis)
     check_out("cumsum", out)
     return _cumsum(a, axis=axis, dtype=dtype)
 
@@ -103,7 +101,6 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
     >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
     Array([ 1,  2,  6, 24], dtype=int32)
     """
-    check_hashable(axis)
     check_out("cumprod", out)
     return _cumprod(a, axis=axis, dtype=dtype)
 
@@ -137,7 +134,6 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
     >>> jnp.nancumsum(jnp.array([1., jnp.nan, 5.]))
     Array([1., 1., 6.], dtype=float32)
     """
-    check_hashable(axis)
     return _cumulate("nancumsum", cumsum_p, without_nan("nancumsum", a, 0), axis, dtype, out)
 
 
@@ -148,7 +144,6 @@ def nancumprod(a: ArrayLike, axis: int | None = None,
     >>> jnp.nancumprod(jnp.array([2., jnp.nan, 5.]))
     Array([ 2.,  2., 10.], dtype=float32)
     """
-    check_hashable(axis)
     return _cumulate("nancumprod", cumprod_p, without_nan("nancumprod", a, 1), axis, dtype, out)
 
 

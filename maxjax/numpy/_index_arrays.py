@@ -89,7 +89,9 @@ def host_or_device(index: Any, size: int, wrap_negative: bool, signed: bool = Tr
             index, np.uint64(2**62)).astype(np.int64)
         if wrap_negative:
             wide = np.where(wide < 0, wide + size, wide)
-        return _saturated(wide, place_dtype(size))
+        # Of arrays the low bits are kept, as in JAX; a single place out of bounds stays out.
+        dtype = place_dtype(size)
+        return wide.astype(dtype) if index.ndim else _saturated(wide, dtype)
     return from_end(index, size) if wrap_negative else index
 
 

@@ -227,7 +227,9 @@ def _expand(entry: Any) -> list[Any]:
     if isinstance(entry, Array):
         known = entry.concrete() if isinstance(entry, Tracer) else None
         return [entry if known is None else known]
-    return [values if entry.shape else np.asarray(entry)[()]]
+    # Of numbers of 64 bits the low ones are kept later: negative ones count from the end before.
+    return [np.asarray(entry) if entry.dtype == np.int64 else values] if entry.shape else [
+        np.asarray(entry)[()]]
 
 
 def concrete_mask(mask: Any) -> np.ndarray:

@@ -9,7 +9,6 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._higher_order.named_calls import named
-from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.numpy import _ufuncs as ufuncs
@@ -115,7 +114,6 @@ def nanmax(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
     >>> jnp.nanmax(jnp.array([1., jnp.nan, 5.]))
     Array(5., dtype=float32)
     """
-    check_hashable(axis)
     return _nan_extreme("nanmax", max, a, axis, out, keepdims, initial, where)
 
 
@@ -147,7 +145,6 @@ def nanmin(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
     >>> jnp.nanmin(jnp.array([1., jnp.nan, 5.]))
     Array(1., dtype=float32)
     """
-    check_hashable(axis)
     return _nan_extreme("nanmin", min, a, axis, out, keepdims, initial, where)
 
 
@@ -186,7 +183,6 @@ def nansum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
     >>> jnp.nansum(jnp.array([1., jnp.nan, 5.]))
     Array(6., dtype=float32)
     """
-    check_hashable(axis)
     check_out("nansum", out)
     boolean_mask("nansum", where)
     given = () if initial is None and where is None else (initial, where)
@@ -228,7 +224,6 @@ def nanprod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeL
     >>> jnp.nanprod(jnp.array([2., jnp.nan, 5.]))
     Array(10., dtype=float32)
     """
-    check_hashable(axis)
     boolean_mask("nanprod", where)
     return prod(without_nan("nanprod", a, 1), axis, dtype, out, keepdims, initial, where)
 
@@ -266,7 +261,6 @@ def nanmean(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeL
     >>> jnp.nanmean(jnp.array([1., jnp.nan, 5.]))
     Array(3., dtype=float32)
     """
-    check_hashable(axis)
     x = as_array(a, "nanmean")
     if not dtypes.is_inexact(x.dtype):
         return mean(x, axis, dtype, out, keepdims, where=where)
@@ -305,7 +299,6 @@ def nanvar(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
     >>> jnp.nanvar(jnp.array([1., jnp.nan, 5.]))
     Array(4., dtype=float32)
     """
-    check_hashable(axis)
     check_out("nanvar", out)
     return _nan_var("nanvar", a, axis, dtype, ddof, keepdims, where, mean)
 
@@ -338,7 +331,6 @@ def nanstd(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLi
     >>> jnp.nanstd(jnp.array([1., jnp.nan, 5.]))
     Array(2., dtype=float32)
     """
-    check_hashable(axis)
     check_out("nanstd", out)
     variance = _nan_var("nanstd", a, axis, dtype, ddof, keepdims, where, mean)
     if not dtypes.is_inexact(variance.dtype):

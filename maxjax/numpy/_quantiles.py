@@ -11,7 +11,6 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.constraints import with_out_sharding
-from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.dimensions import is_dimension
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
@@ -76,7 +75,6 @@ def quantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, out:
     >>> jnp.quantile(x, 0.5), jnp.quantile(x, jnp.array([0., 0.5]), method="lower")
     (Array(2.5, dtype=float32), Array([1., 2.], dtype=float32))
     """
-    check_hashable(axis)
     return _quantile("quantile", a, q, axis, out, overwrite_input, method, keepdims, False,
                      weights)
 
@@ -90,7 +88,6 @@ def nanquantile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, o
     >>> jnp.nanquantile(jnp.array([1., jnp.nan, 3.]), 0.5)
     Array(2., dtype=float32)
     """
-    check_hashable(axis)
     return _quantile("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, True,
                      weights)
 
@@ -124,7 +121,6 @@ def percentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None, ou
     >>> jnp.percentile(jnp.arange(5), jnp.array([25, 50]))
     Array([1., 2.], dtype=float32)
     """
-    check_hashable(axis)
     if out_sharding is not None:
         return with_out_sharding(percentile, out_sharding, a, q, axis, out, overwrite_input,
                                  method, keepdims, weights=weights)
@@ -142,7 +138,6 @@ def nanpercentile(a: ArrayLike, q: Any, axis: int | Sequence[int] | None = None,
     >>> jnp.nanpercentile(jnp.array([1., jnp.nan, 3.]), 25)
     Array(1.5, dtype=float32)
     """
-    check_hashable(axis)
     check_arraylike("nanpercentile", a, q)
     (q,) = promote_inexact("nanpercentile", q)
     return nanquantile(a, q / 100, axis, out, overwrite_input, method, keepdims, weights=weights)
@@ -172,7 +167,6 @@ def median(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = Non
     >>> jnp.median(jnp.array([[1, 5, 2], [3, 9, 4]]), axis=1)
     Array([2., 4.], dtype=float32)
     """
-    check_hashable(axis)
     check_arraylike("median", a)
     shape = as_array(a).shape
     if 0 in [shape[i] for i in canonical_axes(axis, len(shape))]:
@@ -203,7 +197,6 @@ def nanmedian(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = 
     >>> jnp.nanmedian(jnp.array([1., jnp.nan, 3.]))
     Array(2., dtype=float32)
     """
-    check_hashable(axis)
     check_arraylike("nanmedian", a)
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 

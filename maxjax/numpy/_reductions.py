@@ -90,6 +90,10 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
       widen: integers are computed in at least the default width.
       narrow_floats: float16 and bfloat16 are accumulated in float32.
     """
+    try:
+        hash((dtype, keepdims, widen))
+    except TypeError:       # in JAX they are static
+        check_hashable(dtype, keepdims, widen)
     check_out(name, out)
     x = as_array(a, name)
     if dtypes.is_opaque(x.dtype):
@@ -188,8 +192,8 @@ def sum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike 
     >>> jnp.sum(x), jnp.sum(x, axis=0), jnp.sum(x, axis=1, where=x > 1)
     (Array(10, dtype=int32), Array([4, 6], dtype=int32), Array([2, 7], dtype=int32))
     """
-    if a.__class__ is ArrayImpl and dtype is None and not keepdims and (
-            out is None and initial is None and where is None):
+    if a.__class__ is ArrayImpl and dtype is None and keepdims is False and (
+            out is None and initial is None and where is None and promote_integers is True):
         aval = a.aval
         if aval.dtype in _DIRECT[config.enable_x64.value] and not aval.weak_type:
             rank = len(aval.shape)
@@ -448,7 +452,6 @@ def count_nonzero(a: ArrayLike, axis: int | Sequence[int] | None = None,
     >>> jnp.count_nonzero(jnp.array([[1, 0], [3, 4]]), axis=1)
     Array([1, 2], dtype=int32)
     """
-    check_hashable(axis)
     x = as_array(a, "count_nonzero")
     return _count_nonzero(x, axis=canonical_axes(axis, x.ndim), keepdims=bool(keepdims))
 

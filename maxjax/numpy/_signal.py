@@ -11,7 +11,6 @@ import numpy as np
 from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._higher_order.named_calls import named
-from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import layout, slicing
@@ -83,7 +82,6 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None,
     >>> jnp.diff(jnp.array([1, 4, 9, 16]), n=2)
     Array([2, 2], dtype=int32)
     """
-    check_hashable(axis)
     x = as_array(a, "diff")
     n = operator.index(concrete(n, "'n' argument of jnp.diff()"))
     if n < 0:
@@ -155,7 +153,6 @@ def gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None,
     >>> jnp.gradient(jnp.array([1.0, 4.0, 9.0, 16.0]))
     Array([3., 4., 6., 7.], dtype=float32)
     """
-    check_hashable(axis)
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
     x = as_array(promote_inexact("gradient", f)[0])
@@ -212,7 +209,6 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int
     >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), dx=0.5)
     Array(2., dtype=float32)
     """
-    check_hashable(axis)
     if x is None:
         y = as_array(promote_inexact("trapezoid", y)[0])
         moved = shapes.moveaxis(y, axis, -1)
@@ -249,7 +245,6 @@ def unwrap(p: ArrayLike, discont: Any = None, axis: int = -1, period: Any = 2 * 
     >>> jnp.unwrap(jnp.array([0, 3, 1, 0]), period=4)
     Array([ 0, -1, -3, -4], dtype=int32)
     """
-    check_hashable(axis)
     x, period = promote_dtypes("unwrap", p, period)
     x = as_array(x)
     if dtypes.is_complex(x.dtype):
@@ -529,7 +524,6 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     >>> jnp.packbits(jnp.array([1, 0, 0, 0, 0, 0, 1, 1]))
     Array([131], dtype=uint8)
     """
-    check_hashable(axis)
     x = as_array(a, "packbits")
     if not (dtypes.is_integer(x.dtype) or x.dtype == dtypes.bool_):
         raise TypeError("Expected an input array of integer or boolean data type")
@@ -558,7 +552,6 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
     >>> jnp.unpackbits(jnp.array([131], dtype=jnp.uint8))
     Array([1, 0, 0, 0, 0, 0, 1, 1], dtype=uint8)
     """
-    check_hashable(axis)
     x = as_array(a, "unpackbits")
     if x.dtype != dtypes.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")

@@ -10,7 +10,6 @@ from maxjax import lax
 from maxjax._base import dtypes
 from maxjax._base.errors import ShardingTypeError
 from maxjax._higher_order.named_calls import named
-from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import creation, layout, slicing
@@ -79,7 +78,6 @@ def sort(a: Any, axis: int | None = -1, *, kind: Any = None, order: Any = None,
     >>> jnp.sort(jnp.array([3, 1, 2]), descending=True)
     Array([3, 2, 1], dtype=int32)
     """
-    check_hashable(axis)
     _check_kind(kind, order, "sort")
     return _sort(as_array(a, "sort"), axis=axis, stable=bool(stable), descending=bool(descending))
 
@@ -120,7 +118,6 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: Any = None, order: Any
     >>> jnp.argsort(jnp.array([1, 2, 1]), descending=True)
     Array([1, 0, 2], dtype=int32)
     """
-    check_hashable(axis)
     _check_kind(kind, order, "argsort")
     index_dtype = dtypes.canonical(dtypes.int64) if dtype is None \
         else dtypes.argument(dtype, "argsort")
@@ -159,7 +156,6 @@ def top_k(a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sor
     >>> jnp.top_k(jnp.array([1, 3, 2]), 2, mode="smallest")
     (Array([1, 2], dtype=int32), Array([0, 2], dtype=int32))
     """
-    check_hashable(axis)
     check_arraylike("top_k", a)
     if mode not in ("largest", "smallest"):
         raise ValueError(f"mode must be 'largest' or 'smallest', got {mode!r}")
@@ -200,7 +196,6 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
     >>> jnp.lexsort((jnp.array([1, 0, 2]), jnp.array([7, 7, 3])))
     Array([2, 1, 0], dtype=int32)
     """
-    check_hashable(axis)
     arrays = [as_array(key, "lexsort") for key in keys]
     if not arrays:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -221,7 +216,6 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     >>> jnp.partition(jnp.array([5, 1, 4, 2]), 1)[:2]
     Array([1, 2], dtype=int32)
     """
-    check_hashable(axis)
     x, dimension, count = _partitioned("partition", a, kth, axis)
     size = x.shape[dimension]
     # The greater ones come in descending order, equal ones in their original order.
@@ -249,7 +243,6 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     >>> x[jnp.argpartition(x, 1)[:2]]
     Array([1, 2], dtype=int32)
     """
-    check_hashable(axis)
     x, dimension, count = _partitioned("argpartition", a, kth, axis)
     order = argsort(x, dimension, dtype=dtypes.int32)
     if explicit_mesh(x) is not None and any(partitions(x)):

@@ -14,9 +14,8 @@ import numpy as np
 from maxjax._base import dtypes
 from maxjax._base.errors import TracerArrayConversionError
 from maxjax._base.lazy import opt_einsum
-from maxjax._higher_order.function_stages import add_stages
+from maxjax._higher_order.function_stages import add_stages, refuse_unhashable
 from maxjax._higher_order.named_calls import named
-from maxjax._higher_order.static_arguments import check_hashable
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax.lax._operands import canonical_axis
@@ -33,7 +32,13 @@ from maxjax.numpy._at_once import at_once
 from maxjax.numpy._decompositions import cholesky, eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from maxjax.numpy._determinants import det, slogdet
 from maxjax.numpy._linear_systems import inv, lstsq, matrix_rank, pinv, solve
-from maxjax.numpy._promotion import as_array, check_arraylike, promote_inexact, static
+from maxjax.numpy._promotion import (
+    as_array,
+    canonical_axes,
+    check_arraylike,
+    promote_inexact,
+    static,
+)
 from maxjax.numpy._where import where
 
 __all__ = [
@@ -67,7 +72,6 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     >>> jnp.linalg.norm(jnp.array([[3., 4.], [0., 0.]]), axis=1)
     Array([5., 0.], dtype=float32)
     """
-    check_hashable(axis)
     check_arraylike("jnp.linalg.norm", x)
     if isinstance(ord, Array):
         ord = static(ord, "ord")
@@ -151,11 +155,9 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """
     check_arraylike("jnp.linalg.vector_norm", x)
     x = as_array(promote_inexact("jnp.linalg.vector_norm", x)[0])
-    if axis is None or isinstance(axis, tuple):
-        axes = tuple(range(x.ndim)) if axis is None else tuple(
-            canonical_axis(i, x.ndim) for i in axis)
-        return _vector_norm(x, ord, axes, keepdims)
-    return norm(x, ord, axis, keepdims)
+    if isinstance(axis, int):
+        return norm(x, ord, axis, keepdims)
+    return _vector_norm(x, ord, canonical_axes(axis, x.ndim), keepdims)
 
 
 @at_once
@@ -201,7 +203,6 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
     """
-    check_hashable(axis)
     check_arraylike("jnp.linalg.cross", x1, x2)
     x1, x2 = as_array(x1), as_array(x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
@@ -400,3 +401,9 @@ add_stages(globals(), """
     cholesky cond det eigh eigvals eigvalsh inv matrix_power matrix_rank norm qr slogdet solve
     svd
 """)
+refuse_unhashable(globals(), "matmul vecdot", "precision", "preferred_element_type")
+refuse_unhashable(globals(), "multi_dot", "precision")
+refuse_unhashable(globals(), "pinv", "hermitian")
+refuse_unhashable(globals(), "trace", "dtype")
+refuse_unhashable(globals(), "diagonal", "offset")
+refuse_unhashable(globals(), "vector_norm", "keepdims")

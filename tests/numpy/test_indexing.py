@@ -229,3 +229,36 @@ def test_windows_of_arrays(name):
     assert len(outcomes[0]) == len(outcomes[1])
     for ours, theirs in zip(*outcomes, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+# Without x64 the low bits are kept, after negative indices were counted from the end.
+LONG = (2**33, 2**31, 2**32 + 1, -2**33, -2**33 - 2, -2**31 - 1, -1, 2, 2**63 - 1, -2**63,
+        -2**63 + 7)
+OF_LONG = {
+    "read": lambda j, x, long: x[np.array([long, 1])],
+    "read of two": lambda j, x, long: x.reshape(1, 5)[:, np.array([long, 1])],
+    "read beside another": lambda j, x, long: x.reshape(5, 1)[np.array([long, 1]), np.array([0])],
+    "take_along_axis": lambda j, x, long: j.numpy.take_along_axis(x, np.array([long, 1]), 0),
+    **{f"get {mode}": lambda j, x, long, mode=mode: x.at[np.array([long, 1])].get(mode=mode)
+       for mode in (None, "clip", "fill")},
+    **{f"add {mode}": lambda j, x, long, mode=mode: x.at[np.array([long, 1])].add(9., mode=mode)
+       for mode in (None, "clip", "drop")},
+    **{f"take {mode}": lambda j, x, long, mode=mode: j.numpy.take(
+        x, np.array([long, 1]), mode=mode) for mode in (None, "clip", "fill", "wrap")},
+    "dynamic_slice": lambda j, x, long: j.lax.dynamic_slice(x, (np.int64(long),), (2,)),
+    "dynamic_slice of an array": lambda j, x, long: j.lax.dynamic_slice(x, (np.array(long),), (2,)),
+    "dynamic_update_slice": lambda j, x, long: j.lax.dynamic_update_slice(
+        x, x[:2] * 10, (np.int64(long),)),
+}
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", OF_LONG)
+def test_indices_of_64_bits(name, jitted):
+    for long in LONG:
+        results = []
+        for j in (maxjax, jax):
+            function = (lambda x, j=j, long=long: OF_LONG[name](j, x, long))
+            results.append((j.jit(function) if jitted else function)(
+                j.numpy.arange(5, dtype="float32")))
+        np.testing.assert_array_equal(*results, err_msg=str(long))

@@ -690,7 +690,7 @@ def test_products_with_vectors_add_as_the_machine_does(dtype):
         return lax.fori_loop(0, 3, lambda i, x: jnp.cos(x @ b @ a) - (a.T @ (x @ b).T), x)
 
     loops, random = {}, np.random.default_rng(3)
-    for m, k in ((1, 5), (2, 3), (3, 33), (4, 4), (5, 17), (6, 8), (7, 16), (8, 8), (9, 12), (10, 10)):
+    for m, k in ((1, 5), (2, 3), (3, 33), (4, 4), (5, 17), (6, 8), (7, 16), (8, 8), (10, 10)):
         x, a, b = (random.normal(size=size).astype(dtype) for size in (k, (m, k), (k, m)))
         loops |= {f"turns {m} {k}": (turns, x, a, b), f"sides {m} {k}": (sides, x, a, b)}
     with maxjax.enable_x64(dtype == "float64"):

@@ -45,7 +45,7 @@ _LONG = 16        # of elements of a tuple or list
 _STATIC = frozenset((type(None), bool, int, str))
 
 
-decorated: list[Function] = []      # the functions that are
+decorated: list[Callable[..., Any]] = []      # the functions that are
 
 
 class _Program:

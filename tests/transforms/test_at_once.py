@@ -71,6 +71,7 @@ CALLS = """
     n.logaddexp(x, y) | n.logaddexp2(i, y) | n.sum(x, where=y > 0)
     n.max(m, 0, where=m > 0, initial=0) | n.prod(m, axis=1, initial=2)
     n.min(x, initial=-1, where=y > 0, keepdims=True)
+    n.take_along_axis(m, i.reshape(3, 4) % 3, 0) | n.correlate(y, y[:3]) | n.convolve(y[:3], y)
     n.sinc(x) + n.var(x) | n.fft.fftshift(x) | n.fft.ifftshift(x)
 """
 TEXTS = [text.strip() for line in CALLS.strip().splitlines() for text in line.split("|")]

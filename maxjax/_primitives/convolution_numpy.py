@@ -22,6 +22,7 @@ import numpy as np
 
 from maxjax._primitives.contraction import convert_operand, convert_result, integer_matmul
 
+_SHORT_LINE = 1024          # elements; longer lines are windowed, in products of matrices
 _LONG_RUN = 16              # elements; shorter copies are dominated by NumPy's loop
 _CHUNK_BYTES = 32 << 20     # of the matrix of windows at a time
 
@@ -49,6 +50,10 @@ def convolution(lhs_sizes: tuple[int, ...], rhs_sizes: tuple[int, ...], out_size
     scatter = all(s == 1 for s in strides) and math.prod(window) > 1 and work[0] < work[1] and (
         math.prod(spatial) <= math.prod(result))
     compute_result = plan.scatter if scatter else plan.gather
+    # Gathering multiplies zeros of a padding, too, which gives NaN where the window has any.
+    if plan.is_line and (scatter or not plan.is_padded) and (
+            spatial[0] <= _SHORT_LINE and window[0] <= _SHORT_LINE):
+        compute_result = plan.line
     out_shape = tuple(out_sizes[dim] for dim in out_order)
 
     def run(lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
@@ -90,6 +95,27 @@ class _Plan:
             d != 1 for d in lhs_dilation)
         self.places = math.prod(window)
         self.positions = math.prod(result)
+
+    @property
+    def is_line(self) -> bool:
+        """Whether it is one line along another, in steps of one element."""
+        return (self.rank == 1 and self.groups * self.batch * self.features * self.outputs == 1
+                and self.strides == self.lhs_dilation == self.rhs_dilation == (1,)
+                and self.padding[0][0] >= 0 and self.padding[0][1] >= 0
+                and self.product is np.matmul)
+
+    def line(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """One line along another: the places where they overlap, and zeros beyond."""
+        size, reach, (low, _) = self.spatial[0], self.window[0] - 1, self.padding[0]
+        # NumPy's convolution of both as they are is that of a padding of ``reach`` on both sides.
+        full = np.convolve(x.reshape(-1), w.reshape(-1)[::-1])
+        first, count = reach - low, self.result[0]
+        if first >= 0 and first + count <= full.size:
+            return full[first:first + count].reshape(1, 1, 1, count)
+        out = np.zeros(count, x.dtype)
+        start, stop = max(first, 0), min(first + count, size + reach)
+        out[start - first:stop - first] = full[start:stop]
+        return out.reshape(1, 1, 1, count)
 
     # --- gather ---
     def innermost(self, x: np.ndarray) -> str:

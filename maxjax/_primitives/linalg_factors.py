@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 # --- cholesky -------------------------------------------------------------------------------------
 
-
 # Elements of a mask that is kept: making it takes longer than a small decomposition.
 KEPT_MASK = 4096
 
@@ -107,13 +106,22 @@ def _cholesky_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> Any:
     return factor, matmul(factor, inner)
 
 
+def _cholesky_evaluate(a: np.ndarray) -> np.ndarray:
+    if a.ndim == 2 and 0 < a.size <= KEPT_MASK:
+        # NumPy's function takes three times as long for a small matrix.
+        factor, failed = lapack("potrf", a.dtype)(a, lower=True, clean=True)
+        if not failed:
+            return np.ascontiguousarray(factor)
+    # The upper triangle is zero even where the matrix is not positive definite.
+    return lower_part(together(
+        lambda x: (np.linalg.cholesky(x),), [ShapedArray(a.shape, a.dtype)], a)[0])
+
+
 cholesky_p = linalg_primitive(
     "cholesky",
     contract=takes(1, fitting.square),
     abstract=lambda a: a,
-    # The upper triangle is zero even where the matrix is not positive definite.
-    evaluate=lambda a: lower_part(together(
-        lambda x: (np.linalg.cholesky(x),), [ShapedArray(a.shape, a.dtype)], a)[0]),
+    evaluate=_cholesky_evaluate,
     calls=_cholesky_call,
     jvp=_cholesky_jvp,
     cost=costs.FREE,
@@ -342,6 +350,7 @@ def _ormqr_evaluate(a: np.ndarray, taus: np.ndarray, c: np.ndarray, *, left: boo
     return each(multiply, [ShapedArray(c.shape, c.dtype)], a, taus, c, ranks=(2, 1, 2))[0]
 
 
+@functools.cache
 def _with_workspace(routine: Callable[..., Any]) -> Any:
     """``ormqr`` with its workspace's size by name, as in other routines."""
     return lambda *args, lwork: routine(*args, lwork)

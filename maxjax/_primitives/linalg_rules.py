@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxjax._base import dtypes, native
+from maxjax._base import caches, dtypes, native
 from maxjax._base.lazy import scipy_linalg
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Compiled, Derivative, Host, Values
@@ -154,10 +154,21 @@ def fitted(routine: Callable[..., Any], *args: np.ndarray | str | Callable[..., 
     Raises:
       LinAlgError: it failed.
     """
-    size = int(routine(*args, lwork=-1, **options)[-2][0].real)
-    *results, _, info = routine(*args, lwork=max(size, 1), **options)
+    # It depends on the sizes, and asking takes as long as a small decomposition.
+    key = (routine, *[x.shape if isinstance(x, np.ndarray) else x if isinstance(x, str) else None
+                      for x in args], *options.items())
+    size = _workspaces.get(key)
+    if size is None:
+        if len(_workspaces) >= _MOST_WORKSPACES:
+            _workspaces.clear()
+        size = _workspaces[key] = max(1, int(routine(*args, lwork=-1, **options)[-2][0].real))
+    *results, _, info = routine(*args, lwork=size, **options)
     check(info)
     return tuple(results)
+
+
+_workspaces: dict[Any, int] = caches.cache()
+_MOST_WORKSPACES = 1024
 
 
 def check(info: int) -> None:

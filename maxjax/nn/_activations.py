@@ -15,6 +15,7 @@ from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._higher_order.jit_function import jitted as jit
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
+from maxjax.numpy._at_once import all_at_once
 from maxjax.numpy._promotion import (
     as_array,
     check_arraylike,
@@ -447,3 +448,6 @@ def _glu_function(x: Any, axis: int) -> Any:
 
 _glu_function.__name__ = "glu"
 _glu = jit(_glu_function, static_argnames=("axis",))
+
+
+all_at_once(globals())

@@ -15,6 +15,7 @@ from maxjax._base import dtypes
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax.nn._normalization import logsumexp, softmax
+from maxjax.numpy._at_once import all_at_once
 from maxjax.numpy._promotion import check_arraylike, promote_shapes
 
 
@@ -238,3 +239,6 @@ def scaled_dot_general(lhs: Any, rhs: Any, dimension_numbers: Any,
                                   "configs out, or quantise and use scaled_matmul")
     return lax.dot_general(lhs, rhs, dimension_numbers,
                            preferred_element_type=preferred_element_type)
+
+
+all_at_once(globals(), "get_scaled_dot_general_config")

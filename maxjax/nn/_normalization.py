@@ -24,6 +24,7 @@ from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.convert import stop_gradient_p
 from maxjax.lax._operands import canonical_axis
+from maxjax.numpy._at_once import all_at_once
 from maxjax.numpy._promotion import canonical_axes, check_arraylike, concrete, promote_inexact
 
 
@@ -341,3 +342,6 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1,
     kind = dtypes.canonical(dtypes.float64) if dtype is None else jnp.dtype(dtype)
     position = canonical_axis(axis, np.ndim(x) + 1)
     return _one_hot(x, number, dtypes.canonical(kind), position)
+
+
+all_at_once(globals())

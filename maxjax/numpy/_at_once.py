@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ _LONG = 16        # of elements of a tuple or list
 _STATIC = frozenset((type(None), bool, int, str))
 
 
-decorated: list[str] = []      # the names of the functions that are
+decorated: list[Callable[..., Any]] = []      # the functions that are
 
 
 class _Program:
@@ -89,7 +90,6 @@ def at_once(function: Function) -> Function:
     """
     name = f"{function.__module__.rpartition('.')[2].strip('_')}_{function.__name__}"
     kinds: dict[Any, Any] = caches.cache()
-    decorated.append(name)
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -121,7 +121,23 @@ def at_once(function: Function) -> Function:
     made: Any = call
     # What is checked before every other call need not be before one of a kind that has passed.
     made.stays_outermost = at_once
+    decorated.append(made)
     return made
+
+
+def all_at_once(namespace: dict[str, Any], *but: str) -> None:
+    """Makes ``at_once`` of all public functions that a module defines.
+
+    Args:
+      namespace: the module's, complete: the call is its last statement.
+      but: names of functions that are one operation in any case, or none at all.
+    """
+    own = namespace["__name__"]
+    for name, function in [*namespace.items()]:
+        if (isinstance(function, FunctionType) and function.__module__ == own
+                and name == function.__name__ and not name.startswith("_") and name not in but
+                and not hasattr(function, "__wrapped__")):
+            namespace[name] = at_once(function)
 
 
 def _read(values: Sequence[Any], key: list[Any], arrays: list[ArrayImpl]) -> bool:

@@ -14,6 +14,7 @@ from maxjax._primitives.cumulative import cumprod_p, cumsum_p
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.slicing import pad
 from maxjax.lax._operands import canonical_axis
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._nan_reductions import without_nan
 from maxjax.numpy._promotion import as_array, cast, check_out
 from maxjax.numpy._reductions import strong, wide_integer
@@ -41,6 +42,7 @@ def _cumulate(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, ou
     return primitive.bind(strong(cast(x, dtype)), axis=index, reverse=False)
 
 
+@at_once
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
            out: Any = None) -> Array:
     """Cumulative sums along ``axis`` (of the flattened array by default).
@@ -77,6 +79,7 @@ def _cumsum(a: Any, *, axis: Any, dtype: Any) -> Array:
     return _cumulate("cumsum", cumsum_p, a, axis, dtype, None)
 
 
+@at_once
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
             out: Any = None) -> Array:
     """Cumulative products along ``axis`` (of the flattened array by default).
@@ -110,6 +113,7 @@ def _cumprod(a: Any, *, axis: Any, dtype: Any) -> Array:
     return _cumulate("cumprod", cumprod_p, a, axis, dtype, None)
 
 
+@at_once
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
               out: Any = None) -> Array:
     """As ``cumsum``, with NaN treated as zero.
@@ -137,6 +141,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = N
     return _cumulate("nancumsum", cumsum_p, without_nan("nancumsum", a, 0), axis, dtype, out)
 
 
+@at_once
 def nancumprod(a: ArrayLike, axis: int | None = None,
                dtype: DTypeLike | None = None, out: Any = None) -> Array:
     """As ``cumprod``, with NaN treated as one.
@@ -171,6 +176,7 @@ def _cumulative(name: str, primitive: Primitive, start: int, x: Any, axis: Any, 
     return pad(result, start, padding)
 
 
+@at_once
 def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None,
                    dtype: DTypeLike | None = None, include_initial: bool = False) -> Array:
     """Cumulative sums along ``axis``, starting with 0 if ``include_initial``.
@@ -181,6 +187,7 @@ def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None,
     return _cumulative("cumulative_sum", cumsum_p, 0, x, axis, dtype, include_initial)
 
 
+@at_once
 def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None,
                     dtype: DTypeLike | None = None, include_initial: bool = False) -> Array:
     """Cumulative products along ``axis``, starting with 1 if ``include_initial``.

@@ -17,6 +17,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.widths import refuse_float0
 from maxjax._runtime.array import ArrayImpl
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._elementwise_docs import docstring
 from maxjax.numpy._promotion import (
     NO_PARAMS,
@@ -72,7 +73,7 @@ def unary(name: str, primitive: Primitive, *, inexact: bool = False,
                 known = ready.get(x.aval)
                 if known is not None:
                     return context.trace.apply(known, (x,), NO_PARAMS)
-            return first(x)
+            return prepared(x)
         except Exception as error:
             shorten(error)
             raise
@@ -93,6 +94,9 @@ def unary(name: str, primitive: Primitive, *, inexact: bool = False,
             ready[x.aval] = primitive
         return bind(primitive, operand)
 
+    # What is converted first is two operations.
+    first.__name__ = name
+    prepared = at_once(first) if inexact else first
     _makers[function] = lambda other: unary(other, primitive, inexact=inexact, integers=integers)
     return described(function, name, ("x",), inexact)
 
@@ -144,7 +148,7 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
                 known = scalars.get((kind, x if x or kind is int else str(x), y.aval))
                 if known is not None:
                     return context.trace.apply(known[0], (known[1], y), NO_PARAMS)
-            return general(x, y)
+            return prepared(x, y)
         except Exception as error:
             shorten(error)
             raise
@@ -216,6 +220,9 @@ def binary(name: str, primitive: Primitive, *, inexact: bool = False, bool_as_in
             left = installed.runtime.operand(left)
         return context.trace.apply(chosen, (left, right), NO_PARAMS)
 
+    # What is converted first is two or three operations.
+    general.__name__ = name
+    prepared = at_once(general) if inexact else general
     _makers[function] = lambda other: binary(
         other, primitive, inexact=inexact, bool_as_int=bool_as_int,
         primitive_of_bool=primitive_of_bool, parameters=parameters, composed=composed,

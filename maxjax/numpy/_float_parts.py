@@ -98,6 +98,7 @@ _FORMATS = {     # bits of the exponent, of the mantissa
 _NARROW = frozenset(dtypes.FLOAT8)
 
 
+@at_once
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """The mantissa in [0.5, 1) and the exponent of 2.
 

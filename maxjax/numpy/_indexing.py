@@ -277,6 +277,7 @@ def _gather_along(arr: Array, indices: Array, axis: int, mode: GatherScatterMode
         indices_are_sorted=False)
 
 
+@at_once
 def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
     """For each element of ``a``, the element of the choice with that index.
 

@@ -22,12 +22,14 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _rounding as rounding
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import as_array, check_arraylike, concrete, is_concrete
 from maxjax.numpy._where import where
 
 __all__ = ["delete", "insert"]
 
 
+@at_once
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
            assume_unique_indices: bool = False) -> Array:
     """The array without the slices at ``obj`` along an axis (elements of the flattened array).
@@ -90,6 +92,7 @@ def _kept(x: Array, positions: np.ndarray, axis: int) -> Array:
     return shapes.take_in_bounds(x, as_array(positions.astype(np.int32)), axis)
 
 
+@at_once
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
     """The array with ``values`` before the positions ``obj`` along an axis (of the flattened one).
 

@@ -15,7 +15,6 @@ from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.joining import concatenate_p
-from maxjax._primitives.layout import squeeze_p
 from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import check_unstack
 from maxjax.numpy._at_once import at_once
@@ -194,6 +193,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: DTypeLike | None =
     return joined([layout.reshape(x, wide) for x in parts], index)
 
 
+@at_once
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along an axis.
 
@@ -220,7 +220,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     index = canonical_axis(axis, x.ndim)
     check_unstack(x, index)
     return tuple(
-        squeeze_p.bind(slicing.slice_in_dim(x, i, i + 1, index), dimensions=(index,))
+        layout.squeeze_p.bind(slicing.slice_in_dim(x, i, i + 1, index), dimensions=(index,))
         for i in range(x.shape[index]))
 
 

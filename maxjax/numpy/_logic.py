@@ -104,6 +104,7 @@ def _close(a: Array, b: Array, rtol: Any, atol: Any, *, equal_nan: bool) -> Arra
     return result | both_nan if equal_nan else result
 
 
+@at_once
 def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = _RTOL, atol: Any = _ATOL,
              equal_nan: bool = False) -> Array:
     """Whether all elements are close: see ``isclose``.
@@ -219,6 +220,7 @@ def iterable(y: Any) -> bool:
     return np.iterable(y)
 
 
+@at_once
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
     """The elements of the first choice whose condition holds, ``default`` where none does.
 

@@ -95,6 +95,7 @@ def _sum(name: str, a1: Array, a2: Array) -> Array:
     return longer.at[-shorter.shape[0]:].add(shorter)
 
 
+@at_once
 def polyadd(a1: Any, a2: Any) -> Array:
     """The sum of two polynomials; the shorter one is added to the end of the longer one.
 
@@ -110,6 +111,7 @@ def polyadd(a1: Any, a2: Any) -> Array:
     return _sum("polyadd", *_operands("polyadd", a1, a2))
 
 
+@at_once
 def polysub(a1: Any, a2: Any) -> Array:
     """The difference of two polynomials; shapes are as in ``polyadd``.
 
@@ -120,6 +122,7 @@ def polysub(a1: Any, a2: Any) -> Array:
     return _sum("polysub", a1, -a2)
 
 
+@at_once
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials; integers become floats.
 
@@ -161,6 +164,7 @@ def polydiv(u: Any, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[
     return q, u
 
 
+@at_once
 def poly(seq_of_zeros: Any) -> Array:
     """The polynomial with the given zeros, or with a matrix's eigenvalues as zeros.
 
@@ -188,6 +192,7 @@ def _polynomial_with_zeros(z: Array) -> Array:
     return result
 
 
+@at_once
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The ``m``-th derivative of a polynomial; integers become floats.
 
@@ -205,6 +210,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return p[:-m] * as_array(factors.astype(p.dtype))
 
 
+@at_once
 def polyint(p: ArrayLike, m: int = 1, k: Any = None) -> Array:
     """The ``m``-th integral of a polynomial; integers become floats.
 
@@ -277,6 +283,7 @@ def _roots_behind_zeros(p: Array, zeros: Array) -> Array:
     return where(ranges.arange(size - 1) < size - 1 - zeros, found, complex(np.nan, np.nan))
 
 
+@at_once
 def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
             w: Any = None, cov: bool = False) -> Array | tuple[Array, ...]:
     """The polynomial of degree ``deg`` that best fits points, by least squares.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,21 +79,26 @@ def _masked(x: Array, mask: Any, value: Any) -> Array:
     return _where(as_bool(mask), x, constant(value, x.dtype))
 
 
-def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out: Any,
-            keepdims: bool, initial: Any, mask: Any, *, identity: Any,
-            combine: Any, widen: bool = False, narrow_floats: bool = False) -> Array:
+# By name: the primitive, the neutral element, and the elementwise function that combines an
+# ``initial`` with the result.
+_KINDS: dict[str, tuple[Primitive, int | None, Callable[[Any, Any], Array]]] = {
+    "sum": (reduce_sum_p, 0, _add), "prod": (reduce_prod_p, 1, _multiply),
+    "max": (reduce_max_p, None, ufuncs._maximum), "min": (reduce_min_p, None, ufuncs._minimum)}
+
+
+def _reduce(name: str, a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any,
+            mask: Any, widen: bool = False) -> Array:
     """What sum, prod, max and min have in common.
 
     Args:
-      identity: of the operation, as a function of the dtype; None if it has none.
-      combine: the elementwise function that combines ``initial`` with the result.
       widen: integers are computed in at least the default width.
-      narrow_floats: float16 and bfloat16 are accumulated in float32.
     """
     try:
         hash((dtype, keepdims, widen))
     except TypeError:       # in JAX they are static
         check_hashable(dtype, keepdims, widen)
+    primitive, identity, combine = _KINDS[name]
+    narrow_floats = identity is not None      # float16 and bfloat16 are accumulated in float32
     check_out(name, out)
     x = as_array(a, name)
     if dtypes.is_opaque(x.dtype):
@@ -107,7 +112,7 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
         result_dtype = wide_integer(x.dtype) if widen or counted else x.dtype
     axes = canonical_axes(axis, x.ndim)
     mask = boolean_mask(name, mask)
-    if mask is not None and initial is None and identity(x.dtype) is None:
+    if mask is not None and initial is None and identity is None:
         raise ValueError(f"reduction operation {name} does not have an identity, so to use a where "
                          "mask one has to specify 'initial'")
     if name in ("max", "min") and initial is None and not all_sizes(x.shape, axes):
@@ -121,7 +126,7 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
         compute = dtypes.canonical(dtypes.int64)
     x = cast(x, compute)
     if mask is not None:
-        value = identity(compute)
+        value: Any = identity
         if value is None:
             low, high = dtypes.extremes(compute)
             value = low if name == "max" else high
@@ -141,6 +146,9 @@ def _reduce(name: str, primitive: Primitive, a: Any, axis: Any, dtype: Any, out:
         result = convert_element_type(result, result_dtype)
     result = strong(result)
     return apart(result) if result is a else result
+
+
+_reduce_masked = at_once(_reduce)      # of several operations
 
 
 def strong(x: Array) -> Array:
@@ -203,9 +211,8 @@ def sum(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike 
                 axes = canonical_axes(axis, rank)
             if axes:
                 return context.trace.apply(reduce_sum_p, (a,), {"axes": axes})
-    return _reduce("sum", reduce_sum_p, a, axis, dtype, out, keepdims, initial, where,
-                   identity=lambda d: 0, combine=_add,
-                   widen=promote_integers, narrow_floats=True)
+    reduce = _reduce if initial is None and where is None else _reduce_masked
+    return reduce("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 def prod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None,
@@ -237,9 +244,8 @@ def prod(a: ArrayLike, axis: int | Sequence[int] | None = None, dtype: DTypeLike
     >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
     Array([3, 8], dtype=int32)
     """
-    return _reduce("prod", reduce_prod_p, a, axis, dtype, out, keepdims, initial, where,
-                   identity=lambda d: 1, combine=_multiply,
-                   widen=promote_integers, narrow_floats=True)
+    reduce = _reduce if initial is None and where is None else _reduce_masked
+    return reduce("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
 def max(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
@@ -271,8 +277,8 @@ def max(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
     >>> jnp.max(jnp.array([[1, 5], [3, 4]]), axis=1)
     Array([5, 4], dtype=int32)
     """
-    return _reduce("max", reduce_max_p, a, axis, None, out, keepdims, initial, where,
-                   identity=lambda d: None, combine=ufuncs._maximum)
+    reduce = _reduce if initial is None and where is None else _reduce_masked
+    return reduce("max", a, axis, None, out, keepdims, initial, where)
 
 
 def min(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
@@ -304,8 +310,8 @@ def min(a: ArrayLike, axis: int | Sequence[int] | None = None, out: Any = None,
     >>> jnp.min(jnp.array([[1, 5], [3, 4]]), axis=1)
     Array([1, 3], dtype=int32)
     """
-    return _reduce("min", reduce_min_p, a, axis, None, out, keepdims, initial, where,
-                   identity=lambda d: None, combine=ufuncs._minimum)
+    reduce = _reduce if initial is None and where is None else _reduce_masked
+    return reduce("min", a, axis, None, out, keepdims, initial, where)
 
 
 @at_once

@@ -14,6 +14,7 @@ from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import round_p
 from maxjax._primitives.convert import convert_element_type
 from maxjax.lax._elementwise import RoundingMethod
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import complex_of, imag, iscomplexobj, real
 from maxjax.numpy._elementwise import alias
 from maxjax.numpy._promotion import apart, as_array, check_out, is_exact, operand, resolve
@@ -81,6 +82,7 @@ def _round_even(x: Array) -> Array:
     return round_p.bind(x, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
 
 
+@at_once
 def round(a: ArrayLike, decimals: int = 0, out: Any = None) -> Array:
     """Rounds to ``decimals`` places, halves to even.
 

@@ -21,6 +21,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _sorting as sorting
 from maxjax.numpy import _ufuncs as ufuncs
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._nonzero import nonzero
 from maxjax.numpy._promotion import as_array, cast, check_arraylike, promote_dtypes
 from maxjax.numpy._special_values import isnan
@@ -37,6 +38,7 @@ _FEW_TESTS, _MANY = 16, 4096
 _METHODS = ("compare_all", "binary_search", "sort", "auto")
 
 
+@at_once
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
          method: str = "auto") -> Array:
     """Whether each element is one of ``test_elements``. NaN never is.

@@ -239,6 +239,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int
     return 0.5 * reductions.sum(steps * pairs, -1)
 
 
+@at_once
 def unwrap(p: ArrayLike, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Array:
     """The array with jumps of more than half a period removed.
 
@@ -267,6 +268,7 @@ def unwrap(p: ArrayLike, discont: Any = None, axis: int = -1, period: Any = 2 * 
 
 # --- interpolation --------------------------------------------------------------------------------
 
+@at_once
 def interp(x: ArrayLike, xp: Any, fp: Any, left: Any = None, right: Any = None,
            period: Any = None) -> Array:
     """Linear interpolation between the points (xp, fp), with increasing xp.
@@ -518,6 +520,7 @@ def kaiser(M: int, beta: Any) -> Array:
 
 # --- bits -----------------------------------------------------------------------------------------
 
+@at_once
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Packs eight truth values into each byte.
 
@@ -545,6 +548,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     return shapes.moveaxis(packed, -1, index)
 
 
+@at_once
 def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
                bitorder: str = "big") -> Array:
     """Unpacks each byte into eight bits.

@@ -138,6 +138,7 @@ def _argsort(x: Array, *, axis: int | None, stable: bool, descending: bool, dtyp
     return rev_p.bind(result, dimensions=(dimension,)) if descending else result
 
 
+@at_once
 def top_k(a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
           ) -> tuple[Array, Array]:
     """The ``k`` largest or smallest elements along an axis, and their indices.
@@ -169,6 +170,7 @@ def top_k(a: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sor
     return reverse(values), indices
 
 
+@at_once
 def sort_complex(a: ArrayLike) -> Array:
     """The elements in ascending order, as complex numbers.
 
@@ -179,6 +181,7 @@ def sort_complex(a: ArrayLike) -> Array:
     return convert_element_type(x, dtypes.complex_dtype(x.dtype))
 
 
+@at_once
 def lexsort(keys: Any, axis: int = -1, *, batch_size: int | None = 16) -> Array:
     """The order that sorts by the last key, with ties broken by the one before it, and so on.
 

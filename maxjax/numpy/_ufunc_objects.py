@@ -34,6 +34,7 @@ from maxjax.numpy import _reductions as reductions
 from maxjax.numpy import _shape as shapes
 from maxjax.numpy import _ufuncs as ufuncs
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._complex import imag, real
 from maxjax.numpy._division import remainder
 from maxjax.numpy._elementwise import binary, described, unary
@@ -426,6 +427,7 @@ def _with_shares(name: str, base_two: bool) -> Any:
 _log_e_sum, _log2_sum = _with_shares("logaddexp", False), _with_shares("logaddexp2", True)
 
 
+@at_once
 def _logaddexp(x1: Any, x2: Any, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow.
 
@@ -446,6 +448,7 @@ def _logaddexp(x1: Any, x2: Any, /) -> Array:
     return _log_sum(x1, x2, "logaddexp", False)
 
 
+@at_once
 def _logaddexp2(x1: Any, x2: Any, /) -> Array:
     """log2(2**x1 + 2**x2) without overflow.
 

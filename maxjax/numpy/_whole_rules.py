@@ -239,14 +239,17 @@ def take(x: Any, indices: Any, *, axis: int, mode: GatherScatterMode, **options:
 
 
 def take_along_axis(x: Any, indices: Any, *, axis: int | None, **options: Any) -> Any:
-    """As ``take``, where all indices are in bounds, along the last axis of what has rows alike."""
+    """As ``take``, where all indices are in bounds and other axes are of the same sizes."""
     rank = x.ndim
     if axis is None or indices.ndim != rank or not -rank <= axis < rank or not x.size or (
             not all_in_bounds(indices, x.shape[axis] - 1)):
         return None
     if rank == 1:
         return x.take(indices, None, None, "clip")
-    if axis not in (-1, rank - 1) or x.shape[:-1] != indices.shape[:-1]:
+    if axis not in (-1, rank - 1):
+        turned = take_along_axis(x.swapaxes(axis, -1), indices.swapaxes(axis, -1), axis=-1)
+        return None if turned is None else turned.swapaxes(axis, -1)
+    if x.shape[:-1] != indices.shape[:-1]:
         return None
     size = x.shape[-1]
     starts = np.arange(0, x.size, size).reshape(-1, 1)

@@ -15,6 +15,7 @@ from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax._transforms.autodiff import jvp
 from maxjax._transforms.vmap import vmap
+from maxjax.numpy._at_once import all_at_once
 from maxjax.numpy._promotion import promote_inexact
 from maxjax.scipy.linalg._decompositions import inexact
 from maxjax.scipy.linalg._eigenvalues import rsf2csf, schur
@@ -298,3 +299,6 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
                          "\"schur\" or \"eigen\".")
     one = functools.partial(_solve_one_sylvester, _SYLVESTER[method], tol)
     return jnp.vectorize(one, signature="(m,m),(n,n),(m,n)->(m,n)")(A, B, C)
+
+
+all_at_once(globals())

@@ -13,7 +13,7 @@ from maxjax import numpy as jnp
 from maxjax._higher_order.named_calls import named
 from maxjax._ir.trace import Array
 from maxjax.lax import linalg as lax_linalg
-from maxjax.numpy._at_once import at_once
+from maxjax.numpy._at_once import all_at_once, at_once
 from maxjax.numpy._logic import input_dimensions
 from maxjax.scipy.linalg._decompositions import cholesky, inexact
 
@@ -272,3 +272,6 @@ def _lu_solve_one(trans: int, factors: Array, pivots: Array, b: Array) -> Array:
     x = solve_triangular(factors, b, trans=trans)
     x = solve_triangular(factors, x, trans=trans, lower=True, unit_diagonal=True)
     return x[jnp.argsort(permutation)]
+
+
+all_at_once(globals())

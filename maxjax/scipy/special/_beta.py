@@ -26,6 +26,7 @@ from maxjax import numpy as jnp
 from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array
+from maxjax.numpy._at_once import all_at_once
 from maxjax.scipy.special._common import (
     atanh_rest,
     horner,
@@ -370,3 +371,6 @@ def poch(z: Any, m: Any) -> Array:
     z, m = operands("poch", z, m)
     refuse_complex("jnp.poch", z)
     return strong(_poch(z, m))
+
+
+all_at_once(globals())

@@ -17,6 +17,7 @@ from maxjax._ir.trace import Array
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.special_functions import gamma_complex_p, gamma_p, loggamma_complex_p
 from maxjax._transforms.autodiff import jvp
+from maxjax.numpy._at_once import all_at_once
 from maxjax.numpy._promotion import bind, check_arraylike, concrete, type_of
 from maxjax.scipy.special._common import operands, refuse_complex, strong
 
@@ -280,3 +281,6 @@ def bernoulli(n: int) -> Array:
         raise ValueError("n must be a non-negative integer.")
     return jnp.asarray(scipy_special.bernoulli(max(n, 2))[:n + 1],
                        dtypes.canonical(dtypes.float64))
+
+
+all_at_once(globals())

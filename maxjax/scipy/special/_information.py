@@ -12,6 +12,7 @@ from maxjax._base import dtypes
 from maxjax._higher_order.custom_jvp import custom_jvp
 from maxjax._ir.trace import Array, aval_of
 from maxjax._primitives.convert import convert_element_type
+from maxjax.numpy._at_once import all_at_once
 from maxjax.numpy._promotion import check_arraylike, weak_scalar
 from maxjax.scipy.special._common import (
     atanh_rest,
@@ -289,3 +290,6 @@ def _power_less_one(logarithm: Any, exponent: Any, base: Any, low: Any, wide: bo
         exact = exact - 1 + jnp.where(exact < np.inf, rest, 0)
         power = jnp.where(large, exact, power)
     return jnp.where(zero, logarithm, power / safe)
+
+
+all_at_once(globals())

@@ -28,6 +28,7 @@ from maxjax._primitives.special_functions import (
     sine_integral_p,
     spence_p,
 )
+from maxjax.numpy._at_once import all_at_once
 from maxjax.numpy._promotion import bind, check_arraylike, concrete
 from maxjax.scipy.special._common import only_wide, operands, refuse_complex, strong
 
@@ -405,3 +406,6 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None,
     angle = order * phi
     value = lax.complex(radial * jnp.cos(angle), radial * jnp.sin(angle))
     return jnp.where(m < 0, (-1.0) ** order * jnp.conj(value), value)
+
+
+all_at_once(globals())

@@ -23,6 +23,7 @@ from maxjax._primitives.special_functions import (
     owens_t_p,
     wofz_p,
 )
+from maxjax.numpy._at_once import all_at_once
 from maxjax.numpy._promotion import bind, check_arraylike
 from maxjax.scipy.special._common import (
     in_float64,
@@ -321,3 +322,6 @@ def fresnel(x: Any) -> tuple[Array, Array]:
     if dtypes.is_complex(x.dtype):
         raise NotImplementedError("Support for complex-valued inputs is not implemented yet.")
     return _fresnel(lax.convert_element_type(x, x.dtype))
+
+
+all_at_once(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from maxjax._base.missing import explain_missing_names
 from maxjax._higher_order.function_stages import add_stages
+from maxjax.numpy._at_once import all_at_once
 from maxjax.scipy.stats import bernoulli as bernoulli
 from maxjax.scipy.stats import beta as beta
 from maxjax.scipy.stats import betabinom as betabinom
@@ -36,5 +37,11 @@ from maxjax.scipy.stats._statistics import rankdata as rankdata
 from maxjax.scipy.stats._statistics import sem as sem
 
 explain_missing_names(__name__)
+
+for _distribution in (
+        bernoulli, beta, betabinom, binom, cauchy, chi2, dirichlet, expon, gamma, gennorm, geom,
+        gumbel_l, gumbel_r, laplace, logistic, multinomial, multivariate_normal, nbinom, norm,
+        pareto, poisson, t, truncnorm, uniform, vonmises, wrapcauchy):
+    all_at_once(vars(_distribution), "log_density")
 
 add_stages(globals(), "mode rankdata sem")

@@ -14,6 +14,7 @@ from maxjax._higher_order.jit_function import make_jit
 from maxjax._ir.trace import Array
 from maxjax._transforms.vmap import vmap
 from maxjax.lax._operands import canonical_axis
+from maxjax.numpy._at_once import all_at_once
 from maxjax.numpy._promotion import check_arraylike, promote_inexact
 from maxjax.numpy._reductions import strong
 from maxjax.numpy._unique import one_nan
@@ -151,3 +152,6 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
         count = jnp.sum(~jnp.isnan(x), axis, keepdims=keepdims)
         return jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(count).astype(x.dtype)
     raise ValueError(f"{nan_policy} is not supported")
+
+
+all_at_once(globals())

@@ -128,7 +128,8 @@ def allclose(a: ArrayLike, b: ArrayLike, rtol: Any = _RTOL, atol: Any = _ATOL,
     """
     check_arraylike("allclose", a, b)
     equal_nan = bool(equal_nan)
-    if type(rtol) is float and type(atol) is float and type_of(a) == type_of(b):
+    if (type(rtol) is float and type(atol) is float and isinstance(a, (Array, np.ndarray))
+            and isinstance(b, (Array, np.ndarray)) and type_of(a) == type_of(b)):
         return _allclose_at_once(a, b, relative=rtol, absolute=atol, equal_nan=equal_nan)
     return _allclose(a, b, *_tolerances(rtol, atol), equal_nan=equal_nan)
 

@@ -241,8 +241,8 @@ def take(x: Any, indices: Any, *, axis: int, mode: GatherScatterMode, **options:
 def take_along_axis(x: Any, indices: Any, *, axis: int | None, **options: Any) -> Any:
     """As ``take``, where all indices are in bounds and other axes are of the same sizes."""
     rank = x.ndim
-    if axis is None or indices.ndim != rank or not -rank <= axis < rank or not x.size or (
-            not all_in_bounds(indices, x.shape[axis] - 1)):
+    if (axis is None or indices.ndim != rank or not -rank <= axis < rank
+            or not x.size or not indices.size or not all_in_bounds(indices, x.shape[axis] - 1)):
         return None
     if rank == 1:
         return x.take(indices, None, None, "clip")

@@ -240,6 +240,8 @@ CASES = [
     Case("take wrapped", lambda j, x, i: j.numpy.take(x, i, 0, mode="wrap"), (M, OUTSIDE)),
     Case("take_along_axis", lambda j, x, i: j.numpy.take_along_axis(x, i, 1), (M, ints(
         [0, 2], [1, -1], [0, 0], [2, 1]))),
+    Case("take_along_axis nothing", lambda j, x, i: j.numpy.take_along_axis(x, i, 1),
+         (M, np.zeros((4, 0), np.int32))),
     Case("take_along_axis broadcast", lambda j, x, i: j.numpy.take_along_axis(x, i, 0),
          (M, ints([3, 1, 0]))),
     Case("take_along_axis wide", lambda j, x, i: j.numpy.take_along_axis(x, i, 1),

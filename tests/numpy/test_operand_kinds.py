@@ -3,6 +3,7 @@ scalars, empty arrays, infinities, several dtypes at once."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -13,7 +14,21 @@ import maxjax
 from maxjax._base.config import enable_x64
 from tests.numpy.test_edge_values import check, expressions
 
+
+@jax.tree_util.register_dataclass
+@maxjax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Given:
+    """What gives an array when asked."""
+
+    array: Any
+
+    def __jax_array__(self) -> Any:
+        return self.array
+
+
 CONSTANTS: dict[str, Any] = {
+    "G": Given,
     "np": np, "T": np.eye(3, dtype=bool), "H": np.full((2, 3), 100, np.int8),
     "V": np.array([1, 2, 3], np.int8), "F": np.array([1.5, 2.5, -1], np.float32),
     "C": np.array([1 + 1j, 1, complex(np.nan, 1), complex(1, np.nan), complex(1, np.nan), 1j,
@@ -35,6 +50,8 @@ j.isclose(d.random.split(d.random.key(0)), d.random.split(d.random.key(0)))
 [j.isclose(*np.random.default_rng(0).integers(-99, 99, (2, 99)).astype(t), rtol=.2, atol=a) \
 for t in ('int8', 'uint8', 'int16', 'uint32') for a in (0, 5)]
 d.jit(j.isclose)(j.uint8(200), j.uint8(201), atol=1)
+j.allclose(G(j.ones(3)), G(j.ones(3))); j.allclose(j.ones(3), G(j.ones(3)))
+j.isclose(G(j.ones(3)), G(j.arange(3.))); j.allclose(1., G(j.ones(3)))
 """
 
 SUMS = """

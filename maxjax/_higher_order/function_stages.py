@@ -132,7 +132,9 @@ def refuse_unhashable(namespace: MutableMapping[str, Any], names: str, *static: 
         if outermost is None:
             function = _refusing(function, static)
         else:
-            function = outermost(_refusing(function.__wrapped__, static))
+            inner = _refusing(function.__wrapped__, static)
+            inner.__name__, inner.__qualname__ = function.__name__, function.__qualname__
+            function = outermost(inner)
         # Under this name it is found by what pickles it.
         function.__module__ = namespace["__name__"]
         namespace[name] = function

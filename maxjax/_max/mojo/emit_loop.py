@@ -177,8 +177,8 @@ class _Writer:
         self.calls = {id(x): number for number, x in enumerate(calls_of(code.items))
                       if _is_called(x)}
         self.memory = _in_memory(code)
-        given = {r.root for x in every_instruction(code.items) if _is_called(x)
-                 for r in (*x.sources, *x.written)}
+        given = {r.root for x in every_instruction(code.items)
+                 if _is_called(x) and not _is_written_out(x) for r in (*x.sources, *x.written)}
         # Those in memory that nothing outside reaches: the compiler keeps their elements in the
         # processor's registers where it can, and knows that nothing else lies there.
         self.local = {r for r in self.memory - given if r.elements <= _MOST_UNROLLED * _VECTOR}
@@ -220,6 +220,10 @@ class _Writer:
                     self.line(f"var b{number} = Pointer(to=l{number}).unsafe_bitcast[UInt8]()"
                               ".unsafe_origin_cast[MutUntrackedOrigin]()")
                 self.line(f"var {_memory(register)} = {_pointer(register, self.place(register))}")
+                if self.has_rest(register):
+                    whole = register.elements // _VECTOR * _VECTOR
+                    self.line(f"{_memory(register)}.unsafe_store({whole}, "
+                              f"SIMD[{kind_name(register.dtype)}, {_VECTOR}](0))")
             elif register in counters:
                 self.line(f"var {register} = 0")
             elif register in self.literals:
@@ -234,6 +238,12 @@ class _Writer:
         for register in sorted(self.local, key=lambda register: register.number):
             self.line(f"in_use(l{register.number})")
         return "\n".join([*self.lines, ""])
+
+    def has_rest(self, register: Register) -> bool:
+        """Whether vectors read numbers behind its last element, where anything may lie: functions
+        of some, as sines of large ones, take ten times as long."""
+        return (register not in self.local and register.elements > 1
+                and register.elements % _VECTOR > 0 and dtypes.is_floating(register.dtype))
 
     def head(self) -> None:
         """The block of registers, and where the code is that names the pack's functions."""

@@ -171,7 +171,8 @@ def conversions(halves, bfloats, singles, doubles):
 @pytest.mark.parametrize("target", ["x86-64-v3", pytest.param(
     "x86-64-v2", marks=pytest.mark.extended)])
 def test_other_processors(tmp_path, target):
-    """Which have no instructions for numbers of 16 bits: their conversions are exact."""
+    """Which have no instructions for numbers of 16 bits: their conversions are exact, but for
+    subnormal numbers that are taken for 0."""
     draw = np.random.default_rng(0)
     every = np.arange(1 << 16).astype(np.uint16)
     doubles = np.concatenate([draw.integers(0, 1 << 63, 40000).view(np.float64),
@@ -182,7 +183,9 @@ def test_other_processors(tmp_path, target):
         library = exported(tmp_path, conversions, *args, target=target)
         results = library(*args)
         for ours, theirs in zip(results, conversions(*map(jnp.asarray, args)), strict=True):
-            np.testing.assert_array_equal(ours.astype(np.float64), np.float64(theirs))
+            tiny = float(ml_dtypes.finfo(ours.dtype).tiny)
+            np.testing.assert_array_equal(*(np.where(np.abs(x) <= tiny, 0, x) for x in (
+                ours.astype(np.float64), np.float64(theirs))))
     assert library.manifest["needs"]["processor"] == target
     f, *args = CASES["mlp"]
     library = exported(tmp_path, f, *args, target=target, name="g")

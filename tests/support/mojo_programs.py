@@ -349,3 +349,10 @@ def host_report(items: Iterable[Item]) -> dict[str, list[str]]:
         for reason in item.reasons:
             found[reason].append(item.name)
     return dict(found)
+
+
+def flushed(x: Any) -> np.ndarray:
+    """Numbers with zeros of the same sign in place of subnormal ones, which compiled programs take
+    for 0, as XLA's do."""
+    x = np.asarray(x)
+    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(0, x), x).astype(x.dtype)

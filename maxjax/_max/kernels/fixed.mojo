@@ -356,6 +356,51 @@ def product_fixed[
 
 
 @always_inline
+def products_fixed[
+    dtype: DType,
+    batch: Int,
+    m: Int,
+    n: Int,
+    k: Int,
+    a_batch: Int,
+    a_row: Int,
+    a_column: Int,
+    b_batch: Int,
+    b_row: Int,
+    b_column: Int,
+    c_batch: Int,
+](a: Array[dtype], b: Array[dtype], c: Array[dtype]):
+    """Several small products, one after the other."""
+    for t in range(batch):
+        product_fixed[dtype, m, n, k, a_row, a_column, b_row, b_column](
+            a.unsafe_offset(t * a_batch),
+            b.unsafe_offset(t * b_batch),
+            c.unsafe_offset(t * c_batch),
+        )
+
+
+@always_inline
+def products_of_registers[
+    dtype: DType,
+    batch: Int,
+    m: Int,
+    n: Int,
+    k: Int,
+    a_batch: Int,
+    a_row: Int,
+    a_column: Int,
+    b_batch: Int,
+    b_row: Int,
+    b_column: Int,
+    c_batch: Int,
+](a: Elements[dtype], b: Elements[dtype], c: Elements[dtype]):
+    """The same of what lies among a loop's variables."""
+    products_fixed[
+        dtype, batch, m, n, k, a_batch, a_row, a_column, b_batch, b_row, b_column, c_batch
+    ](a.as_unsafe_any_origin(), b.as_unsafe_any_origin(), c.as_unsafe_any_origin())
+
+
+@always_inline
 def product_of_few[
     dtype: DType,
     batch: Int,

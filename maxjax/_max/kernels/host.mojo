@@ -5,6 +5,7 @@ The word before the first slot is 0; a function that fails sets it, and nothing 
 from std.time import perf_counter_ns
 
 from .calling import Args, Slots, integer
+from .subnormal import TAKEN_FOR_0, floating_mode, set_floating_mode
 
 comptime Step = def (Slots, Int) abi("C") thin -> Int
 
@@ -21,7 +22,12 @@ def call_python(slots: Slots, function: Args):
     An error may be raised before its first line or after its last, where nothing catches it: then
     what it returns is whatever was there, perhaps what an earlier call has left. So the number is
     another one each time.
+
+    Python computes with subnormal numbers.
     """
     var number = Int(perf_counter_ns())
+    var mode = floating_mode()
+    set_floating_mode(mode & ~TAKEN_FOR_0)
     if function.unsafe_bitcast[Step]()[](slots, number) != number:
         slots.unsafe_bitcast[Int64]().unsafe_offset(-1)[] = 1
+    set_floating_mode(mode)

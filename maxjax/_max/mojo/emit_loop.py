@@ -35,12 +35,13 @@ from maxjax._max.mojo.scalar_code import (
 from maxjax._max.mojo.schedule import Value
 from maxjax._max.mojo.structure import BOOL, KernelStructure, ValueStructure
 
-# Multiplications of a product that is written out, as a loop of known lengths.
-MOST_MULTIPLIED = 1 << 12
+# Multiplications of a product that is written out, as a loop of known lengths, and of a stack.
+_MOST_MULTIPLIED, _MOST_IN_STACK = 1 << 12, 1 << 14
 _VECTOR = 8             # elements of a longer one that are computed at a time
 _MOST_UNROLLED = 4      # vectors that are written one after the other
 _MOST_LINES = 2000
 _LEAST_ROW = 4          # of a product that is computed by vectors
+_FEW_TERMS = 4          # as the pack has it
 # Integers by which another is divided or shifted: the processor does that at once for a known one.
 _BETTER_KNOWN = frozenset((
     "div", "rem", "shift_left", "shift_right_logical", "shift_right_arithmetic"))
@@ -117,33 +118,30 @@ def _is_assignment(x: Instruction) -> bool:
         and (x.assigned == "set" or x.sources[0].dtype != BOOL)
 
 
+def is_fixed_product(batch: int, m: int, n: int, k: int) -> bool:
+    """Whether the sizes of products of matrices are known to the text that computes them."""
+    return 0 < m * n * k <= _MOST_MULTIPLIED and 0 < batch * m * n * k <= _MOST_IN_STACK
+
+
 def _is_written_out(x: Instruction) -> bool:
     """Whether a product is a loop of known lengths in the text."""
     if x.function not in ("matmul_float32", "matmul_float64"):
         return False
-    batch, m, n, k, *_, b_col, _, c_row = x.numbers[:12]
-    if batch != 1 or m * n * k > MOST_MULTIPLIED:
+    batch, m, n, k, _, a_row, a_col, _, b_row, b_col, _, c_row = x.numbers[:12]
+    if m > 1 and c_row != n or not is_fixed_product(batch, m, n, k):
         return False
-    return n > 1 and b_col == 1 and c_row == n or _dots(x) is not None
+    if batch > 1 and (m * n == 1 or k <= _FEW_TERMS):
+        return False        # the pack may add a stack of such in another order
+    if n == 1:      # a row of the transposed matrix, or dots with its rows
+        return m > 1 and (a_row == 1 < a_col or a_col == b_row == 1 < k <= a_row)
+    return b_col == 1 or m == a_col == b_row == 1 < k <= b_col
 
 
 def _adds_rows(x: Instruction) -> bool:
     """Whether a product of few elements adds rows that are vectors to one another, or nearly."""
-    batch, m, n, *_, a_row, _, _, _, b_col, _, c_row = x.numbers[:12]
-    return batch == 1 and c_row == n and (
+    _, m, n, *_, a_row, _, _, _, b_col, _, c_row = x.numbers[:12]
+    return (m == 1 or c_row == n) and (
         n >= _LEAST_ROW and b_col == 1 or n == 1 and m >= _LEAST_ROW and a_row == 1)
-
-
-def _dots(x: Instruction) -> tuple[Register, Register, int, int] | None:
-    """The row, the columns, their number and distance, of a product of a vector with columns that
-    lie in memory each without gaps; None for others."""
-    (a, b), (_, m, n, k, _, a_row, a_col, _, b_row, b_col) = x.sources, x.numbers[:10]
-    if k > 1 and a_col == 1 and b_row == 1:
-        if n == 1 and a_row >= k:
-            return b, a, m, a_row
-        if m == 1 and b_col >= k:
-            return a, b, n, b_col
-    return None
 
 
 def _in_memory(code: LoopCode) -> set[Register]:
@@ -604,17 +602,9 @@ class _Writer:
     def rows_of_product(self, x: Instruction) -> str:
         """The call for a product of more elements, in vectors along the rows, which adds as the
         pack's function does."""
-        _, m, n, k, _, a_row, a_col, _, b_row, b_col = x.numbers[:10]
-        kind = kind_name(x.results[0].dtype)
-        dots = _dots(x)
-        sources = x.sources if dots is None else dots[:2]
-        operands = ", ".join(f"{_pointer(r, self.place(r))}.as_unsafe_any_origin()"
-                             for r in (*sources, *x.results))
-        if dots is not None:
-            _, _, count, step = dots
-            return f"dots_of_product[{kind}, {count}, {k}, {step}]({operands})"
-        return (f"product_fixed[{kind}, {m}, {n}, {k}, {a_row}, {a_col}, {b_row}, {b_col}]"
-                f"({operands})")
+        numbers = ", ".join(map(str, x.numbers[:11]))
+        operands = ", ".join(_pointer(r, self.place(r)) for r in (*x.sources, *x.results))
+        return f"products_of_registers[{kind_name(x.results[0].dtype)}, {numbers}]({operands})"
 
     def assignment(self, x: Instruction) -> Iterator[str]:
         """Rows that are not there are left out."""

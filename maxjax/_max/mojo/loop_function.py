@@ -31,7 +31,7 @@ from maxjax._max.mojo.abi import (
 )
 from maxjax._max.mojo.bytecode import MACHINE
 from maxjax._max.mojo.emit_fixed import fixed_function, is_left_to_machine
-from maxjax._max.mojo.emit_loop import MOST_MULTIPLIED, LoopForm
+from maxjax._max.mojo.emit_loop import LoopForm, is_fixed_product
 from maxjax._max.mojo.emitter import REDUCERS, stored_name
 from maxjax._max.mojo.forms import Form, GroupCode
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
@@ -498,12 +498,13 @@ class _Writer:
         return False
 
     def product(self, kind: str, integers: Sequence[Any], at: _At) -> bool:
-        batch, m, n, k, _, a_row, a_column, _, b_row, b_column = integers[6:16]
-        if batch != 1 or m * n * k > MOST_MULTIPLIED:
+        sizes, strides = integers[6:10], integers[10:17]
+        _, m, n, _ = sizes
+        if not is_fixed_product(*sizes) or m > 1 and integers[17] != n:
             return False
         a, b, c = (self.place(integers, at, number, kind) for number in range(3))
-        self.line(f"product_fixed[DType.{kind}, {m}, {n}, {k}, {a_row}, {a_column}, {b_row}, "
-                  f"{b_column}]({a}, {b}, {c})")
+        numbers = ", ".join(map(str, (*sizes, *strides)))
+        self.line(f"products_fixed[DType.{kind}, {numbers}]({a}, {b}, {c})")
         return True
 
     def window(self, writes: bool, kind: str, integers: Sequence[Any], at: _At) -> bool:

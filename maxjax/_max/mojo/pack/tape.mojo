@@ -11,6 +11,7 @@ from kernels.abi import TAPE_INTEGERS, TAPE_WORDS
 from kernels.calling import Args, Bytes, Slots, address, integer
 from kernels.crew import Tasks, Words, help_forever, prepare, spread
 from kernels.host import call_python, is_stopped
+from kernels.subnormal import TAKEN_FOR_0, floating_mode, set_floating_mode
 
 comptime Kernel = def (Slots, Args) abi("C") thin -> None
 # One thread alone does not use all that memory gives: what is longer is copied in such parts.
@@ -43,9 +44,18 @@ def exchange(slots: Slots, args: Args, count: Int):
         b[] = held
 
 
+@always_inline
+def run_whole(slots: Slots, tape: Args, length: Int):
+    """Runs the tape of a program, in which subnormal numbers are taken for 0."""
+    var mode = floating_mode()
+    set_floating_mode(mode | TAKEN_FOR_0)
+    run(slots, tape, length)
+    set_floating_mode(mode)
+
+
 @export("run_tape")
 def run_tape(slots: Slots, tape: Args, length: Int) abi("C"):
-    run(slots, tape, length)
+    run_whole(slots, tape, length)
 
 
 @export("run_program")
@@ -61,7 +71,7 @@ def run_program(objects: Args, count: Int, slots: Slots, tape: Args, length: Int
         if (flags & PLAIN_FLAGS) != PLAIN_FLAGS:
             return i + 1
         slots.unsafe_offset(i)[] = array.unsafe_offset(ARRAY_DATA).unsafe_bitcast[Bytes]()[]
-    run(slots, tape, length)
+    run_whole(slots, tape, length)
     return 0
 
 
@@ -184,4 +194,5 @@ def crew_open(words: Words) abi("C"):
 @export("crew_help")
 def crew_help(words: Words) abi("C"):
     """The life of one more thread of the crew: it does not return."""
+    set_floating_mode(floating_mode() | TAKEN_FOR_0)
     help_forever(words)

@@ -21,7 +21,9 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
     var last = frame.integer(-1) - 1
     var code = args.unsafe_offset(last).unsafe_bitcast[Args]()[]
     frame.slots.unsafe_offset(frame.integer(last - 1))[] = block
-    var m0 = block.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
+    var l0 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b0 = Pointer(to=l0).unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin]()
+    var m0 = b0.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
     var l1 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
     var b1 = Pointer(to=l1).unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin]()
     var m1 = b1.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
@@ -50,8 +52,12 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
     var l13 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
     var b13 = Pointer(to=l13).unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin]()
     var m13 = b13.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
-    var m14 = block.unsafe_offset(1536).unsafe_bitcast[Scalar[DType.float32]]()
-    var m15 = block.unsafe_offset(1664).unsafe_bitcast[Scalar[DType.float32]]()
+    var l14 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b14 = Pointer(to=l14).unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin]()
+    var m14 = b14.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
+    var l15 = FixedArray[SIMD[DType.uint64, 8], 2](fill=0)
+    var b15 = Pointer(to=l15).unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin]()
+    var m15 = b15.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]()
     var l16 = FixedArray[SIMD[DType.uint64, 8], 1](fill=0)
     var b16 = Pointer(to=l16).unsafe_bitcast[UInt8]().unsafe_origin_cast[MutUntrackedOrigin]()
     var m16 = b16.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float64]]()
@@ -63,7 +69,7 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
     var r8 = r2
     var r11 = r2
     var r17 = r2
-    unsafe_memcpy(dest=block.unsafe_offset(0), src=frame.address(1), count=96)
+    unsafe_memcpy(dest=b0.unsafe_offset(0), src=frame.address(1), count=96)
     unsafe_memcpy(dest=b1.unsafe_offset(0), src=frame.address(2), count=32)
     r2 = at(frame.address(3).unsafe_bitcast[Scalar[DType.float32]](), 0)
     var v1 = SIMD[DType.float32, 8](r2)
@@ -85,14 +91,15 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
         var v8 = vector_at[8](m1, 0) - SIMD[DType.float32, 8](r11)
         var v9 = v5.select(v7, v8)
         m14.unsafe_store(0, v9)
-        code.unsafe_offset(5).unsafe_bitcast[Function]()[](slots, code.unsafe_offset(9).unsafe_bitcast[Args]()[])
-        m16.unsafe_store(0, reduce_line[Summing, DType.float32](block.unsafe_offset(1664).unsafe_bitcast[Scalar[DType.float32]]().unsafe_offset(0).as_unsafe_any_origin(), 3).cast[DType.float64]())
+        products_of_registers[DType.float32, 1, 3, 1, 8, 0, 8, 1, 0, 1, 1, 3](b0.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), b14.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), b15.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]())
+        m16.unsafe_store(0, reduce_line[Summing, DType.float32](b15.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]().unsafe_offset(0).as_unsafe_any_origin(), 3).cast[DType.float64]())
         r17 = at(m16, 0).cast[DType.float32]()
         var v10 = SIMD[DType.float32, 8](r17)
         var v11 = vector_at[8](m14, 0) + v10
         m1.unsafe_store(0, v11)
         r20 -= 1
     unsafe_memcpy(dest=frame.address(7), src=b1.unsafe_offset(0), count=32)
+    in_use(l0)
     in_use(l1)
     in_use(l3)
     in_use(l4)
@@ -102,6 +109,8 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
     in_use(l10)
     in_use(l12)
     in_use(l13)
+    in_use(l14)
+    in_use(l15)
     in_use(l16)
     in_use(l18)
 

@@ -50,7 +50,7 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
         slots.unsafe_offset(ns2)[] = s2
         s4 = s5.unsafe_offset(0 + i1 * 1024)
         slots.unsafe_offset(ns4)[] = s4
-        product_fixed[DType.float32, 8, 32, 16, 16, 1, 32, 1](s2.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), s7.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), s4.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]())
+        products_fixed[DType.float32, 1, 8, 32, 16, 0, 16, 1, 0, 32, 1, 256](s2.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), s7.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), s4.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]())
         tape6.unsafe_offset(21).unsafe_bitcast[Function]()[](slots, tape6.unsafe_offset(23))
         kernel_0_0(s4.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), s8.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), s4.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), s8.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]())
         var held10 = s9

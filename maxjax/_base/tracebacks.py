@@ -55,6 +55,7 @@ def boundary(function: F) -> F:
             raise
 
     typed: Any = call
+    typed.stays_outermost = boundary
     is_boundary(typed)      # the code is the same object for all functions
     return typed
 

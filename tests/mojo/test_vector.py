@@ -79,7 +79,8 @@ def turns(monkeypatch):
         turned.append(region[0].shape)
         return True
 
-    for limit, value in (("_LONG", 2), ("_LEAST_ELEMENTS", 1), ("_is_worth_it", is_worth_it)):
+    for limit, value in (("_LONG", 2), ("_LEAST_ELEMENTS", 1), ("_LONG_ONCE", 2),
+                         ("_LEAST_ELEMENTS_ONCE", 1), ("_is_worth_it", is_worth_it)):
         monkeypatch.setattr(short_dimensions, limit, value)
     short_dimensions.trailing_count.cache_clear()
     yield turned
@@ -217,23 +218,25 @@ def test_short_dimensions_are_turned_where_rows_would_be_short():
         difference = x[:, None] - x[None]
         return jnp.sum(jnp.exp(-jnp.sum(difference * difference, -1)))
 
+    def moved(x):
+        return lax.fori_loop(0, 2, lambda i, x: x - 0.01 * maxjax.grad(energy)(x), x)
+
     x, scale = f32(90, 3), f32(3)
     turned = []
-    for function, args in [(maxjax.grad(energy), (x,)),
-                           (lambda x, s: x * s, (f32(9000, 3), scale))]:
+    for function, args in [(maxjax.grad(energy), (x,)), (maxjax.grad(energy), (x[:20],)),
+                           (moved, (x[:20],)), (lambda x, s: x * s, (f32(9000, 3), scale))]:
         program = program_of(function, *args)
         values = [*program.consts, *args]
         plan = CheckedPlan(program.opened.jaxpr, 2)
         result, = mojo_programs.without_kernels(plan, program.opened.jaxpr)(values)
         np.testing.assert_allclose(result, program.tier0(*values)[0], rtol=2e-5, atol=1e-5)
         turned.append("[3," in plan.source)
-    assert turned == [True, False]
+    assert turned == [True, False, True, False]     # small ones only in loops
 
 
 @pytest.mark.parametrize("function, shapes, kernels", [
     (lambda x, s: x * s[:, None], [(300, 3), (300,)], 0),       # rows that no vector fills
-    (lambda x, s: jnp.sum(x * s[..., None], -1), [(40, 9, 3), (40, 9)], 0),
-    (lambda x, s: jnp.max(x * s[:, None], -1), [(300, 3), (300,)], 1),      # turned, long
+    (lambda x, s: jnp.sum(x * s[:, None], -1), [(300, 3), (300,)], 0),
     (lambda x, s: x[:, 1:5] * s[:, ::2], [(200, 7), (200, 8)], 0),
     (lambda x, s: x * s[:, None], [(300, 40), (300,)], 1),      # long enough
     (lambda x, s: x * s[:, None], [(30, 3), (30,)], 1),         # soon done

@@ -249,9 +249,9 @@ def test_odd_numbers(name, dtype):
 
 @pytest.mark.parametrize("name", ("abs", "log", "sqrt"))
 @pytest.mark.parametrize("sizes", (
-    10.0 ** RNG.uniform(-300, 308, 2000), 10.0 ** RNG.uniform(-323, -300, 500),
+    10.0 ** RNG.uniform(-300, 308, 2000), 10.0 ** RNG.uniform(-303, -290, 500),
     1 + 10.0 ** RNG.uniform(-16, -1, 2000), 1 - 10.0 ** RNG.uniform(-16, -1, 2000)),
-    ids=("any", "subnormal", "above one", "below one"))
+    ids=("any", "small", "above one", "below one"))
 def test_sizes_whose_squares_lose_digits(name, sizes, dtype):
     """In double precision: where squares overflow or underflow, and logarithms are near zero."""
     with maxjax.enable_x64():

@@ -71,7 +71,7 @@ class Plan:
         context = MojoContext()
         nodes = [context.input(number, var.aval.shape, var.aval.dtype)
                  for number, var in enumerate(jaxpr.invars)]
-        results = _arranged(context, context.lower_jaxpr(jaxpr, [], nodes))
+        results = _arranged(context, context.lower_jaxpr(jaxpr, [], nodes), False)
         self.outputs: list[Any] = []
         written: dict[Node, int] = {}
         wanted: list[Node] = []
@@ -123,7 +123,7 @@ class Plan:
             inputs = [context.input(number, var.aval.shape, var.aval.dtype)
                       for number, var in enumerate(closed.jaxpr.invars)]
             known = self._bodies[closed] = LoweredBody(
-                context, inputs, _arranged(context, lower_body(context, closed, inputs)))
+                context, inputs, _arranged(context, lower_body(context, closed, inputs), True))
         return known
 
     def finished(self, part: Part) -> None:
@@ -201,9 +201,9 @@ class Plan:
         return list(range(self.slots - count, self.slots))
 
 
-def _arranged(context: MojoContext, results: list[Node]) -> list[Node]:
+def _arranged(context: MojoContext, results: list[Node], is_body: bool) -> list[Node]:
     """A jaxpr's results, in an arrangement that is faster to compute."""
-    return compute_by_pieces(context, turn_short_dimensions(context, results))
+    return compute_by_pieces(context, turn_short_dimensions(context, results, is_body))
 
 
 def physical_types(jaxpr: Jaxpr) -> list[tuple[tuple[int, ...], np.dtype]]:

@@ -31,21 +31,29 @@ from maxjax._max.mojo.nodes import (
 )
 from maxjax._max.mojo.rebuild import rebuilt
 
-# A row of so many elements or fewer is short, one of so many or more is long.
-_SHORT, _LONG = 8, 12
-# Smaller values are not worth another plan.
-_LEAST_ELEMENTS = 256
+# A row of so many elements or fewer is short, one of so many or more is long; smaller values are
+# not worth another plan.
+_SHORT, _LONG, _LEAST_ELEMENTS = 8, 12, 256
+# The same of what is computed once: a plan that suits few sizes better is another one for others,
+# and compiles for them.
+_LONG_ONCE, _LEAST_ELEMENTS_ONCE = 32, 4096
 
 
-def turn_short_dimensions(context: MojoContext, results: Sequence[Node]) -> list[Node]:
-    """Equal results of equal shapes, computed with long rows where rows were short."""
+def turn_short_dimensions(context: MojoContext, results: Sequence[Node], is_repeated: bool
+                          ) -> list[Node]:
+    """Equal results of equal shapes, computed with long rows where rows were short.
+
+    Args:
+      is_repeated: they are a loop's.
+    """
     if not any(map(trailing_count, {
             node.shape for node in context.nodes if isinstance(node, Apply)})):
         return list(results)
     nodes = ordered(results)
     users = users_of(nodes)
     wanted = set(results)
-    regions = [region for region in _regions(nodes) if _is_worth_it(region, users, wanted)]
+    regions = [region for region in _regions(nodes) if (
+        is_repeated or _is_large(region[0].shape)) and _is_worth_it(region, users, wanted)]
     if not regions:
         return list(results)
     turn = _Turn(context, {node for region in regions for node in region})
@@ -69,6 +77,11 @@ def trailing_count(shape: tuple[int, ...]) -> int:
     if row == 1 or shape[-1 - count] < _LONG or math.prod(shape) < _LEAST_ELEMENTS:
         return 0
     return count
+
+
+def _is_large(shape: tuple[int, ...]) -> bool:
+    return (shape[-1 - trailing_count(shape)] >= _LONG_ONCE
+            and math.prod(shape) >= _LEAST_ELEMENTS_ONCE)
 
 
 # --- what is turned -------------------------------------------------------------------------------

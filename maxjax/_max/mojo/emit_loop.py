@@ -20,6 +20,7 @@ from maxjax._base import dtypes
 from maxjax._max.mojo.abi import ALIGNMENT, SCALAR_WORDS
 from maxjax._max.mojo.emitter import REDUCERS, expression, kind_name, stored_name, wrapped, zeros
 from maxjax._max.mojo.forms import Form
+from maxjax._max.mojo.loop_few import of_few
 from maxjax._max.mojo.loop_runs import MOST_VARIABLES, Run, elements_of, is_row, is_total
 from maxjax._max.mojo.scalar_code import (
     Choice,
@@ -109,7 +110,8 @@ def called(code: LoopCode) -> dict[str, None]:
 
 
 def _is_called(x: Instruction) -> bool:
-    return x.opcode == "call" and not (x.is_product or _is_assignment(x) or is_total(x))
+    return x.opcode == "call" and not (
+        x.is_product or _is_assignment(x) or is_total(x) or of_few(x))
 
 
 def _is_assignment(x: Instruction) -> bool:
@@ -154,7 +156,7 @@ def _in_memory(code: LoopCode) -> set[Register]:
             found.update(r.root for r in x.sources)
         elif x.opcode == "call" and _is_assignment(x):
             found.update(r.root for r in x.written)
-        elif x.opcode == "reduce" and not is_total(x) or _is_called(x) \
+        elif x.opcode == "reduce" and not is_total(x) or _is_called(x) or of_few(x) \
                 or x.opcode == "move" and len({r.dtype for r in registers}) > 1:
             found.update(r.root for r in registers)
         elif x.opcode == "assign":
@@ -251,6 +253,8 @@ class _Writer:
         self.line("from std.collections import Array as FixedArray")
         self.line("from std.memory import unsafe_memcpy")
         self.line("from kernels.reduction import reduce_line")
+        if any(map(of_few, every_instruction(self.code.items))):
+            self.line("from kernels.few import accumulate_few, positions_of_few")
         self.line("var block = frame.address(0)")
         self.line(f"block = block.unsafe_offset(-Int(block) & {ALIGNMENT - 1})")
         if self.calls:
@@ -566,6 +570,8 @@ class _Writer:
             yield from self.assignment(x)
         elif _is_written_out(x):
             yield self.rows_of_product(x)
+        elif few := of_few(x):
+            yield f"{few}({self.operands(x)})"
         else:
             entry = SCALAR_WORDS * (1 + self.calls[id(x)])
             yield (f"code.unsafe_offset({entry}).unsafe_bitcast[Function]()[](slots, "
@@ -586,8 +592,7 @@ class _Writer:
                 yield self.rows_of_product(x)
                 return
             numbers = ", ".join(map(str, x.numbers[:12]))
-            operands = ", ".join(_pointer(r, self.place(r)) for r in registers)
-            yield f"product_of_few[{kind_name(target.dtype)}, {numbers}]({operands})"
+            yield f"product_of_few[{kind_name(target.dtype)}, {numbers}]({self.operands(x)})"
             return
         for t in range(batch):
             for i in range(m):
@@ -603,8 +608,12 @@ class _Writer:
         """The call for a product of more elements, in vectors along the rows, which adds as the
         pack's function does."""
         numbers = ", ".join(map(str, x.numbers[:11]))
-        operands = ", ".join(_pointer(r, self.place(r)) for r in (*x.sources, *x.results))
-        return f"products_of_registers[{kind_name(x.results[0].dtype)}, {numbers}]({operands})"
+        kind = kind_name(x.results[0].dtype)
+        return f"products_of_registers[{kind}, {numbers}]({self.operands(x)})"
+
+    def operands(self, x: Instruction) -> str:
+        """The text of where a call's operands and results are."""
+        return ", ".join(_pointer(r, self.place(r)) for r in (*x.sources, *x.results))
 
     def assignment(self, x: Instruction) -> Iterator[str]:
         """Rows that are not there are left out."""

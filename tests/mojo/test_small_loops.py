@@ -734,6 +734,37 @@ def test_positions_and_cumulative_operations_of_few(dtype):
         check_kernels(loops, loops)
 
 
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_broadcasts_are_gone_through_by_lines(dtype):
+    """Rows and columns with matrices that are written in place, in lines that vectors are filled by
+    and that they are not; their sums and extremes."""
+    # Sums of vectors of float64 are the machine's but for their last digit.
+    total = jnp.max if dtype == "float64" else jnp.sum
+
+    def turn(i, state):
+        m, rows, columns, mask = state
+        m = jnp.where(mask[:, None], m - columns[:, None], rows[None] - m) + rows * (i % 3)
+        d = columns[:, None] - rows
+        return (m * m[0] - m[:, 1:2], rows - d.max(0) + abs(m).min(0),
+                columns + total(d, 1).astype(dtype) - m.max(1), (m > rows).all(1) ^ mask)
+
+    def exponentials(i, state):
+        m, rows, columns, mask = state
+        m = jnp.exp(-abs(m - rows)) * columns[:, None]
+        return m, jnp.sin(rows + m.sum(0)), columns - m.max(1) / 2, ~mask
+
+    random, loops = np.random.default_rng(7), {}
+    for shape in ((3, 5), (6, 8), (7, 9), (9, 11), (5, 20), (8, 16)):
+        args = [(random.normal(size=size) * 3).astype(dtype)
+                for size in (shape, shape[1:], shape[:1])]
+        for body in (turn, exponentials) if dtype == "float32" else (turn,):
+            loops[f"{body.__name__} {shape}"] = (
+                lambda *args, body=body: lax.fori_loop(0, 4, body, args), *args, args[2] > 0)
+    with np.errstate(all="ignore"):
+        check_kernels(loops, loops)
+
+
 def means(i, x):
     """Each cell becomes the mean of those around it."""
     j, k = i // 3 % 3, i % 3

@@ -1,10 +1,11 @@
-"""Positions of extremes and cumulative operations of few elements, as loops over few have them: each
+"""Reductions, positions of extremes and cumulative operations of few elements, as loops over few have them: each
 element by instructions of its own, so that the compiler keeps them in the processor's registers."""
 from std.collections import Array as FixedArray
+from std.sys.info import simd_width_of
 
 from .cumulative import RUN, accumulate_columns, running
 from .fixed import Elements, at
-from .reduction import Reducer
+from .reduction import Reducer, accumulated, reduce_line
 
 # Longer lines whose elements are rounded, each beside its total, are a loop.
 comptime MOST_ROUNDED = 12
@@ -54,6 +55,39 @@ def positions_of_few[
             var line = x.unsafe_offset(i * count * inner + j)
             var first = first_of_few[dtype, largest, 0, count, inner](line)
             result.unsafe_store(i * inner + j, first.position)
+
+
+@always_inline
+def reduce_few[
+    Op: Reducer, dtype: DType, target: DType, lines: Int, count: Int
+](x: Elements[dtype], result: Elements[target]):
+    """Reduces lines of so many elements, to the bits of `reduce_line`."""
+    comptime kind = accumulated[dtype]()
+    # Of sums of few lines in memory the compiler would load vectors across what was stored apart.
+    comptime is_written_out = lines * count <= 32 or lines >= 8 or not Op.overflows()
+    comptime if count < simd_width_of[kind]() and is_written_out:
+
+        @always_inline
+        def body[w: Int](i: Int) {var x, var result}:
+            var total = SIMD[kind, w](Op.identity[kind]())
+            comptime for k in range(count):
+                var some = SIMD[kind, w](0)
+                comptime for lane in range(w):
+                    some[lane] = at(x, (i + lane) * count + k).cast[kind]()
+                total = Op.combine[kind, w](total, some)
+            result.unsafe_store(i, total.cast[target]())
+
+        # An addition is less work than bringing the elements of lines together.
+        comptime width = 1 if Op.overflows() else 4
+        comptime for i in range(lines // width):
+            body[width](i * width)
+        comptime for i in range(lines // width * width, lines):
+            body[1](i)
+    else:
+        comptime for i in range(lines):
+            var line = x.unsafe_offset(i * count)
+            var total = reduce_line[Op, dtype](line.as_unsafe_any_origin(), count)
+            result.unsafe_store(i, total.cast[target]())
 
 
 @always_inline

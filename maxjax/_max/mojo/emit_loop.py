@@ -333,16 +333,16 @@ class _Writer:
             struct = f"DotTotal[{kind}]" if x.opcode == "call" else (
                 f"LineTotal[{self.reducer(x)}, {kind}]")
             self.line(f"var t{self.runs}_{number} = {struct}()")
-        elements, number = elements_of(members[0]), f"j{self.runs}"
+        elements, row = elements_of(members[0]), f"j{self.runs}"
         if length:
             # The compiler keeps what is short in the processor's registers, if no number of a loop
             # chooses among its elements.
             word = "comptime for" if elements <= _MOST_UNROLLED * VECTOR else "for"
-            self.line(f"{word} {number} in range({elements // length}):")
+            self.line(f"{word} {row} in range({elements // length}):")
             self.depth += 1
         first, lines = len(self.lines), self.lines
         self.depth += 1
-        self.vector(members, f"{number} * {length} + i" if length else "i", "w", stored)
+        self.vector(members, f"{row} * {length} + i" if length else "i", "w", stored)
         self.depth -= 1
         body = lines[first:]
         del lines[first:]
@@ -352,7 +352,7 @@ class _Writer:
         captures = ", ".join(f"{'mut' if name.startswith('t') else 'var'} {name}"
                              for name in names)
         if length and elements > _MOST_UNROLLED * VECTOR:
-            captures += f", var {number}"
+            captures += f", var {row}"
         self.line("@always_inline")
         name = f"run{self.runs}"
         self.line(f"def {name}[w: Int, unit: Int](i: Int) {{{captures}}}:" if totals else

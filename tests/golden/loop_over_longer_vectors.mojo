@@ -14,7 +14,7 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
     var frame = Frame(slots, args)
     from std.collections import Array as FixedArray
     from std.memory import unsafe_memcpy
-    from kernels.reduction import reduce_line
+    from kernels.few import accumulate_few, positions_of_few, reduce_few
     var block = frame.address(0)
     block = block.unsafe_offset(-Int(block) & 63)
     comptime Function = def (Slots, Args) abi("C") thin -> None
@@ -92,7 +92,7 @@ def kernel_0(slots: Slots, args: Args) abi("C"):
         var v9 = v5.select(v7, v8)
         m14.unsafe_store(0, v9)
         products_of_registers[DType.float32, 1, 3, 1, 8, 0, 8, 1, 0, 1, 1, 3](b0.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), b14.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), b15.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]())
-        m16.unsafe_store(0, reduce_line[Summing, DType.float32](b15.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]]().unsafe_offset(0).as_unsafe_any_origin(), 3).cast[DType.float64]())
+        reduce_few[Summing, DType.float32, DType.float64, 1, 3](b15.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float32]](), b16.unsafe_offset(0).unsafe_bitcast[Scalar[DType.float64]]())
         r17 = at(m16, 0).cast[DType.float32]()
         var v10 = SIMD[DType.float32, 8](r17)
         var v11 = vector_at[8](m14, 0) + v10

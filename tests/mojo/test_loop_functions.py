@@ -141,6 +141,36 @@ def test_columns_of_many_rows(dtype, poisoned):
     mojo_programs.check_all(items)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "bfloat16", "float32"])
+def test_columns_that_are_stored_while_they_are_reduced(dtype, poisoned):
+    """In place and elsewhere, with numbers that each row has; few rows, and parts of many."""
+    items = []
+    for shape, axes in (((14, 20), 0), ((97, 5), 0), ((3, 65, 2, 7), (0, 1, 2)),
+                        ((66, 3, 2, 5), (0, 2))):
+        data = (np.arange(np.prod(shape)).reshape(shape) * 7 % 5 - 2).astype(jnp.dtype(dtype))
+        if dtype == "float32":
+            data[(1,) * len(shape)], data[(-1,) * len(shape)] = np.nan, np.inf
+        kept = np.delete(shape, axes)
+
+        def run(x, each, axes=axes, kept=kept):
+            def body(i, state):
+                x, each, before, total = state
+                y = x ^ each if dtype == "bool" else x * i.astype(x.dtype) + each
+                z = ~y if dtype == "bool" else jnp.maximum(y - jnp.expand_dims(total, axes), y)
+                found = [getattr(jnp, name)(y, axes).astype(x.dtype) for name in REDUCED[dtype]]
+                found.append(z.max(axes))
+                return y, jnp.flip(each), z, sum(found, total)
+            return lax.fori_loop(0, 3, body, (x, each, x, jnp.zeros_like(x, shape=kept)))
+
+        each = data[..., :1]
+        program = Program(maxjax.make_jaxpr(run)(data, each))
+        items.append(mojo_programs.Item(f"{dtype}{shape}", program, [
+            *program.consts, data, each], "accumulate").plan())
+        assert not any("_part(" in kernel.source for kernel in items[-1].kernels), shape
+    mojo_programs.build(items)
+    mojo_programs.check_all(items)
+
+
 SHORT = {
     "blocks": lambda x: x * 0.5 + jnp.pad(x.reshape(12, 2, 15, 2).max((1, 3)), (
         (0, 12), (0, 15))),

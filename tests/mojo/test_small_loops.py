@@ -644,6 +644,11 @@ def test_loops_above_a_limit_are_left_alone(monkeypatch):
 
 # --- kernels --------------------------------------------------------------------------------------
 
+def bits_of(x: np.ndarray) -> bytes:
+    """All that is told of values: what is no number has no sign."""
+    return np.where(np.isnan(x), np.nan, x).tobytes() if x.dtype.kind == "f" else x.tobytes()
+
+
 def check_kernels(names, loops=None):
     """They give what the machine gives, to the bit; they are built together."""
     made = []
@@ -658,7 +663,7 @@ def check_kernels(names, loops=None):
     for name, program, plan, values in made:
         results = [run(plan, program.opened.jaxpr)(values)
                    for run in (mojo_programs.executable, mojo_programs.without_kernels)]
-        if [x.tobytes() for x in results[0]] != [x.tobytes() for x in results[1]]:
+        if [bits_of(x) for x in results[0]] != [bits_of(x) for x in results[1]]:
             failures.append(f"{name}: {results[0]}, not {results[1]}")
     assert not failures, "\n".join(failures)
 
@@ -694,6 +699,69 @@ def test_products_with_vectors_add_as_the_machine_does(dtype):
         x, a, b = (random.normal(size=size).astype(dtype) for size in (k, (m, k), (k, m)))
         loops |= {f"turns {m} {k}": (turns, x, a, b), f"sides {m} {k}": (sides, x, a, b)}
     with maxjax.enable_x64(dtype == "float64"):
+        check_kernels(loops, loops)
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint32", "int64", "int8"])
+def test_positions_and_cumulative_operations_of_few(dtype):
+    """In the kernel's text, with numbers that are equal, that are none, and that overflow."""
+    special = values_of(np.dtype(dtype))
+    if dtype in ("float32", "float64"):
+        special = np.r_[special, np.finfo(dtype).max, -np.finfo(dtype).max, np.finfo(dtype).tiny]
+    random, loops = np.random.default_rng(5), {}
+
+    def positions(xs):
+        def step(found, x):
+            a, b = jnp.argmax(x, -1), jnp.argmin(x, 0)
+            return found + a.sum(), (a, b)
+
+        return lax.scan(step, jnp.int32(0).astype(jnp.asarray(0).dtype), xs)
+
+    def lines(xs):
+        def step(last, x):
+            return x, (jnp.cumsum(x - last, -1), jnp.cumprod(x, -1), lax.cummax(x, x.ndim - 1),
+                       lax.cumsum(x, x.ndim - 1, reverse=True),
+                       lax.cummin(x, x.ndim - 1, reverse=True))
+
+        return lax.scan(step, xs[0], xs)
+
+    for shape in ((1,), (2,), (3,), (7,), (12,), (16,), (3, 3), (2, 8), (4, 13), (33,)):
+        few = random.choice(special[1:4], (20, *shape))
+        xs = np.concatenate([few, random.choice(special, (60, *shape))]).astype(dtype)
+        loops |= {f"positions {shape}": (positions, xs), f"lines {shape}": (lines, xs)}
+    with np.errstate(all="ignore"):
+        check_kernels(loops, loops)
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_broadcasts_are_gone_through_by_lines(dtype):
+    """Rows and columns with matrices that are written in place, in lines that vectors are filled by
+    and that they are not; their sums and extremes."""
+    # Sums of vectors of float64 are the machine's but for their last digit.
+    total = jnp.max if dtype == "float64" else jnp.sum
+
+    def turn(i, state):
+        m, rows, columns, mask = state
+        m = jnp.where(mask[:, None], m - columns[:, None], rows[None] - m) + rows * (i % 3)
+        d = columns[:, None] - rows
+        return (m * m[0] - m[:, 1:2], rows - d.max(0) + abs(m).min(0),
+                columns + total(d, 1).astype(dtype) - m.max(1), (m > rows).all(1) ^ mask)
+
+    def exponentials(i, state):
+        m, rows, columns, mask = state
+        m = jnp.exp(-abs(m - rows)) * columns[:, None]
+        return m, jnp.sin(rows + m.sum(0)), columns - m.max(1) / 2, ~mask
+
+    random, loops = np.random.default_rng(7), {}
+    for shape in ((3, 5), (6, 8), (7, 9), (9, 11), (5, 20), (8, 16)):
+        args = [(random.normal(size=size) * 3).astype(dtype)
+                for size in (shape, shape[1:], shape[:1])]
+        for body in (turn, exponentials) if dtype == "float32" else (turn,):
+            loops[f"{body.__name__} {shape}"] = (
+                lambda *args, body=body: lax.fori_loop(0, 4, body, args), *args, args[2] > 0)
+    with np.errstate(all="ignore"):
         check_kernels(loops, loops)
 
 

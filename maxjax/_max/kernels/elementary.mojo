@@ -15,6 +15,8 @@ comptime F64 = DType.float64
 # EXPM1: (e^r - 1 - r) / r^2 for |r| <= ln(2)/2. LOG: (2 atanh(s)/s - 2) / s^2 in s^2, for
 # |s| <= 0.172. LOG_TAIL: what 2 atanh(s)/s leaves after its s^4 term, over s^6.
 # SIN: (sin(r)/r - 1)/r^2 and COS: (cos(r) - 1 + r^2/2)/r^4, in r^2, for |r| <= pi/4.
+# SIN_NARROW: the same in fewer terms, and COS_NARROW: (cos(r) - 1)/r^2, for results that are rounded
+# to float32: 2^-37 and 2^-34 of the result are missing.
 # ATAN, ATAN_SINGLE: (atan(t)/t - 1)/t^2 in t^2 for |t| <= tan(pi/8).
 # ASIN: (asin(s)/s - 1)/s^2, s <= 1/2.
 comptime EXPM1_DOUBLE = [
@@ -45,6 +47,14 @@ comptime SIN = [
 comptime COS = [
     Float64(0.041666666666666664), -0.0013888888888888887, 2.480158730158437e-05,
     -2.75573192211902e-07, 2.0876755717957296e-09, -1.147044941240971e-11, 4.745202155702359e-14,
+]
+comptime SIN_NARROW = [
+    Float64(-0.16666666641624941), 0.008333329385704297, -0.0001983933477595377,
+    2.718310915582915e-06,
+]
+comptime COS_NARROW = [
+    Float64(-0.4999999969444572), 0.04166662035386804, -0.0013886681547623481,
+    2.4383558030492075e-05,
 ]
 comptime ATAN = [
     Float64(-0.3333333333333333), 0.1999999999999999, -0.14285714285711226, 0.11111111110721053,

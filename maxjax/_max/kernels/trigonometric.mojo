@@ -1,5 +1,5 @@
 """Circular functions and their inverses in `float64`, the arctangent also in `float32`; narrower
-types convert.
+types convert, those of sines, cosines and tangents to `float64` with fewer terms (`narrow_*`).
 
 Arguments of any size are reduced exactly: by a split pi/2 while x is below 2^27, else with as many
 bits of 2/pi as the exponent calls for (Payne and Hanek's method, one lane at a time: such arguments
@@ -15,6 +15,7 @@ from .elementary import (
     ATAN,
     ATAN_SINGLE,
     COS,
+    COS_NARROW,
     F64,
     INFINITY,
     NAN,
@@ -24,6 +25,7 @@ from .elementary import (
     PI_OVER_2_LOW,
     ROUNDING,
     SIN,
+    SIN_NARROW,
     horner,
     polynomial,
     rounded_product,
@@ -206,6 +208,65 @@ def tan[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
     var cosine = cos_near_zero(r, tail)
     var result = odd.select(-cosine, sine) / odd.select(sine, cosine)
     return x.eq(0).select(x, result)
+
+
+@always_inline
+def narrow_angle[
+    width: SIMDLength, //
+](x: SIMD[F64, width], mut quadrant: SIMD[DType.uint64, width]) -> SIMD[F64, width]:
+    """What `reduce_angle` gives for numbers of `float32`, which lie no nearer to a multiple of pi/2
+    than some 2^-60: the rounding error of the second difference is none that a result tells of."""
+    var turned = fma(x, SIMD[F64, width](TWO_OVER_PI), SIMD[F64, width](ROUNDING))
+    quadrant = turned.to_bits[DType.uint64]()
+    var k = turned - ROUNDING
+    var r = fma(-k, PI_OVER_2_LOW, fma(-k, PI_OVER_2, x))
+    if abs(x).gt(LARGEST_SPLIT).reduce_or():
+        var angle = r
+        var turns = k
+        var rest_of_angle = SIMD[F64, width](0)
+        reduce_large_lanes(x, angle, turns, rest_of_angle)
+        r = angle
+        quadrant = quadrant_bits(turns)
+    return r
+
+
+@always_inline
+def narrow_sine[
+    width: SIMDLength, //
+](r: SIMD[F64, width], z: SIMD[F64, width]) -> SIMD[F64, width]:
+    """sin(r), of z = r * r; zero keeps its sign."""
+    return r * fma(z, polynomial[SIN_NARROW](z), 1)
+
+
+@always_inline
+def narrow_cosine[width: SIMDLength, //](z: SIMD[F64, width]) -> SIMD[F64, width]:
+    return fma(z, polynomial[COS_NARROW](z), 1)
+
+
+@always_inline
+def narrow_wave[
+    width: SIMDLength, //, quarters: UInt64
+](x: SIMD[F64, width]) -> SIMD[F64, width]:
+    """sin(x + quarters * pi/2)."""
+    var bits = SIMD[DType.uint64, width](0)
+    var r = narrow_angle(x, bits)
+    var z = r * r
+    bits += quarters
+    var result = (bits & 1).ne(0).select(narrow_cosine(z), narrow_sine(r, z))
+    return SIMD[F64, width](
+        from_bits=result.to_bits[DType.uint64]() ^ ((bits & 2) << 62)
+    )
+
+
+@always_inline
+def narrow_tan[width: SIMDLength, //](x: SIMD[F64, width]) -> SIMD[F64, width]:
+    var bits = SIMD[DType.uint64, width](0)
+    var r = narrow_angle(x, bits)
+    var z = r * r
+    var odd = (bits & 1).ne(0)
+    var sine = narrow_sine(r, z)
+    var cosine = narrow_cosine(z)
+    return odd.select(-cosine, sine) / odd.select(sine, cosine)
 
 
 @always_inline

@@ -225,7 +225,10 @@ struct Sin(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return rounded_to[dtype](trigonometric.sin(x.cast[F64]()))
+        comptime if dtype == F64:
+            return rounded_to[dtype](trigonometric.sin(x.cast[F64]()))
+        else:
+            return rounded_to[dtype](trigonometric.narrow_wave[quarters=0](x.cast[F64]()))
 
 
 @extensibility.register("maxjax_cos")
@@ -235,7 +238,10 @@ struct Cos(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return rounded_to[dtype](trigonometric.cos(x.cast[F64]()))
+        comptime if dtype == F64:
+            return rounded_to[dtype](trigonometric.cos(x.cast[F64]()))
+        else:
+            return rounded_to[dtype](trigonometric.narrow_wave[quarters=1](x.cast[F64]()))
 
 
 @extensibility.register("maxjax_tan")
@@ -245,7 +251,10 @@ struct Tan(ElementwiseUnaryOp):
     def elementwise[
         dtype: DType, width: SIMDLength
     ](x: SIMD[dtype, width]) -> SIMD[dtype, width]:
-        return rounded_to[dtype](trigonometric.tan(x.cast[F64]()))
+        comptime if dtype == F64:
+            return rounded_to[dtype](trigonometric.tan(x.cast[F64]()))
+        else:
+            return rounded_to[dtype](trigonometric.narrow_tan(x.cast[F64]()))
 
 
 @extensibility.register("maxjax_asin")

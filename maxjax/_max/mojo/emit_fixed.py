@@ -53,9 +53,7 @@ def fixed_function(schedule: Schedule, call: KernelIntegers, name: str,
 def has_fixed_function(schedule: Schedule, call: KernelIntegers) -> bool:
     kind = schedule.structure.kind
     if kind == "columns":
-        # Nothing is stored while rows are gone through.
-        return not schedule.phases[0].stored and (
-            call.rows <= _MOST_ROWS or call.rows * call.length <= _MOST_IN_PARTS)
+        return call.rows <= _MOST_ROWS or call.rows * call.length <= _MOST_IN_PARTS
     return kind == "map" or is_of_short_rows(schedule, call) or len(call.row_dims) <= 1
 
 
@@ -334,7 +332,7 @@ class _FixedColumns(_Fixed, ColumnsEmitter):
         phase = self.phase
         values = [*phase.full, *phase.end]
         depth = self._begin_loops("i", self.call.point_dims, 1)
-        numbers = self._touched(values, phase.last)
+        numbers = self._touched(values, [*phase.stored, *phase.last])
         self._row_pointers(depth, numbers, self._pointer_point)
         rows = sorted({x.operand for x in values if x.scope == ROW and x.operand >= 0})
         self._closure(depth, "body[w: Int]", [
@@ -398,6 +396,8 @@ class _FixedColumns(_Fixed, ColumnsEmitter):
                           self._pointer_of_row if swept else self._pointer_row)
         for value in self.phase.gathered:
             self._add(inner, value)
+        for value, number in self.phase.stored:
+            self._store(inner, value, number, "w", self._pointer_of_row)
 
     def _pointer_of_row(self, number: int) -> tuple[str, str]:
         place = _position("j", self.call.row_dims, number)

@@ -20,7 +20,16 @@ from maxjax._base import dtypes
 from maxjax._max.mojo.abi import ALIGNMENT, SCALAR_WORDS
 from maxjax._max.mojo.emitter import REDUCERS, expression, kind_name, stored_name, wrapped, zeros
 from maxjax._max.mojo.forms import Form
-from maxjax._max.mojo.loop_runs import MOST_VARIABLES, Run, elements_of, is_row, is_total
+from maxjax._max.mojo.loop_few import of_few
+from maxjax._max.mojo.loop_runs import (
+    MOST_VARIABLES,
+    VECTOR,
+    Run,
+    elements_of,
+    is_row,
+    is_total,
+    with_tiles,
+)
 from maxjax._max.mojo.scalar_code import (
     Choice,
     Instruction,
@@ -37,7 +46,6 @@ from maxjax._max.mojo.structure import BOOL, KernelStructure, ValueStructure
 
 # Multiplications of a product that is written out, as a loop of known lengths, and of a stack.
 _MOST_MULTIPLIED, _MOST_IN_STACK = 1 << 12, 1 << 14
-_VECTOR = 8             # elements of a longer one that are computed at a time
 _MOST_UNROLLED = 4      # vectors that are written one after the other
 _MOST_LINES = 2000
 _LEAST_ROW = 4          # of a product that is computed by vectors
@@ -84,7 +92,7 @@ def loop_form(code: LoopCode) -> LoopForm | None:
     (`is_for_machine`), or whose text would be so long that it is rather a loop on the tape."""
     lines = 0
     for x in every_instruction(code.items):
-        lines += 1 + x.elements // _VECTOR
+        lines += 1 + x.elements // VECTOR
         if lines > _MOST_LINES:
             return None
     if is_for_machine(code):
@@ -109,7 +117,8 @@ def called(code: LoopCode) -> dict[str, None]:
 
 
 def _is_called(x: Instruction) -> bool:
-    return x.opcode == "call" and not (x.is_product or _is_assignment(x) or is_total(x))
+    return x.opcode == "call" and not (
+        x.is_product or _is_assignment(x) or is_total(x) or of_few(x))
 
 
 def _is_assignment(x: Instruction) -> bool:
@@ -154,7 +163,7 @@ def _in_memory(code: LoopCode) -> set[Register]:
             found.update(r.root for r in x.sources)
         elif x.opcode == "call" and _is_assignment(x):
             found.update(r.root for r in x.written)
-        elif x.opcode == "reduce" and not is_total(x) or _is_called(x) \
+        elif x.opcode == "reduce" and not is_total(x) or _is_called(x) or of_few(x) \
                 or x.opcode == "move" and len({r.dtype for r in registers}) > 1:
             found.update(r.root for r in registers)
         elif x.opcode == "assign":
@@ -179,7 +188,7 @@ class _Writer:
                  if _is_called(x) and not _is_written_out(x) for r in (*x.sources, *x.written)}
         # Those in memory that nothing outside reaches: the compiler keeps their elements in the
         # processor's registers where it can, and knows that nothing else lies there.
-        self.local = {r for r in self.memory - given if r.elements <= _MOST_UNROLLED * _VECTOR}
+        self.local = {r for r in self.memory - given if r.elements <= _MOST_UNROLLED * VECTOR}
         self.reads = Counter(r.root for r in every_source(code.items))
         # What a number in the text makes another operation.
         self.literals = {r: code.known[r] for x in every_instruction(code.items)
@@ -219,9 +228,9 @@ class _Writer:
                               ".unsafe_origin_cast[MutUntrackedOrigin]()")
                 self.line(f"var {_memory(register)} = {_pointer(register, self.place(register))}")
                 if self.has_rest(register):
-                    whole = register.elements // _VECTOR * _VECTOR
+                    whole = register.elements // VECTOR * VECTOR
                     self.line(f"{_memory(register)}.unsafe_store({whole}, "
-                              f"SIMD[{kind_name(register.dtype)}, {_VECTOR}](0))")
+                              f"SIMD[{kind_name(register.dtype)}, {VECTOR}](0))")
             elif register in counters:
                 self.line(f"var {register} = 0")
             elif register in self.literals:
@@ -241,7 +250,7 @@ class _Writer:
         """Whether vectors read numbers behind its last element, where anything may lie: functions
         of some, as sines of large ones, take ten times as long."""
         return (register not in self.local and register.elements > 1
-                and register.elements % _VECTOR > 0 and dtypes.is_floating(register.dtype))
+                and register.elements % VECTOR > 0 and dtypes.is_floating(register.dtype))
 
     def head(self) -> None:
         """The block of registers, and where the code is that names the pack's functions."""
@@ -250,7 +259,7 @@ class _Writer:
             return
         self.line("from std.collections import Array as FixedArray")
         self.line("from std.memory import unsafe_memcpy")
-        self.line("from kernels.reduction import reduce_line")
+        self.line("from kernels.few import accumulate_few, positions_of_few, reduce_few")
         self.line("var block = frame.address(0)")
         self.line(f"block = block.unsafe_offset(-Int(block) & {ALIGNMENT - 1})")
         if self.calls:
@@ -265,7 +274,7 @@ class _Writer:
         if not items:
             self.line("pass")
         run = Run()
-        for item in items:
+        for item in with_tiles(items):
             if run.take(item):
                 continue
             is_stored = run.store(item)
@@ -292,23 +301,24 @@ class _Writer:
         if len(members) == 1 and is_row(members[0]) and run.stored is None:
             self.single(members[0])
         elif run.is_exact:
-            self.exact_run(members, run.stored)
+            self.exact_run(members, run.stored, run.line)
         elif members:
             elements = members[0].elements
-            if elements <= _MOST_UNROLLED * _VECTOR:
-                for k in range(0, elements, _VECTOR):
-                    self.vector(members, str(k), str(_VECTOR))
+            if elements <= _MOST_UNROLLED * VECTOR:
+                for k in range(0, elements, VECTOR):
+                    self.vector(members, str(k), str(VECTOR))
             else:
-                self.line(f"for i in range(0, {elements}, {_VECTOR}):")
+                self.line(f"for i in range(0, {elements}, {VECTOR}):")
                 self.depth += 1
-                self.vector(members, "i", str(_VECTOR))
+                self.vector(members, "i", str(VECTOR))
                 self.depth -= 1
         for item in run.late:
             self.single(item)
 
-    def exact_run(self, members: list[Instruction], stored: Instruction | None) -> None:
-        """A run with totals, which are added as the pack's functions do, or with rows, which end
-        where they end."""
+    def exact_run(self, members: list[Instruction], stored: Instruction | None,
+                  length: int) -> None:
+        """A run with totals, which are added as the pack's functions do, or with rows or the lines
+        of tiles, of a length, which end where they end."""
         if stored is not None:
             update = stored.sources[2]
             self.line(f"var p{update.number} = {_pointer(update, self.window(stored))}")
@@ -323,9 +333,16 @@ class _Writer:
             struct = f"DotTotal[{kind}]" if x.opcode == "call" else (
                 f"LineTotal[{self.reducer(x)}, {kind}]")
             self.line(f"var t{self.runs}_{number} = {struct}()")
+        elements, row = elements_of(members[0]), f"j{self.runs}"
+        if length:
+            # The compiler keeps what is short in the processor's registers, if no number of a loop
+            # chooses among its elements.
+            word = "comptime for" if elements <= _MOST_UNROLLED * VECTOR else "for"
+            self.line(f"{word} {row} in range({elements // length}):")
+            self.depth += 1
         first, lines = len(self.lines), self.lines
         self.depth += 1
-        self.vector(members, "i", "w", stored)
+        self.vector(members, f"{row} * {length} + i" if length else "i", "w", stored)
         self.depth -= 1
         body = lines[first:]
         del lines[first:]
@@ -334,17 +351,19 @@ class _Writer:
                               if name not in known)
         captures = ", ".join(f"{'mut' if name.startswith('t') else 'var'} {name}"
                              for name in names)
+        if length and elements > _MOST_UNROLLED * VECTOR:
+            captures += f", var {row}"
         self.line("@always_inline")
         name = f"run{self.runs}"
         self.line(f"def {name}[w: Int, unit: Int](i: Int) {{{captures}}}:" if totals else
                   f"def {name}[w: Int](i: Int) {{{captures}}}:")
         lines += body
-        elements = elements_of(members[0])
         if totals:
             kind = f"DType.{totals[0].sources[0].dtype}"
             self.line(f"sweep_line[simd_width_of[{kind}](), {elements}]({name})")
         else:
-            self.line(f"sweep_fixed[{_VECTOR}, {elements}]({name})")
+            self.line(f"sweep_fixed[{VECTOR}, {length or elements}]({name})")
+        self.depth -= 1 if length else 0
         for number, x in enumerate(totals):
             target, = x.written
             self.line(self.set(target, 0, f"t{self.runs}_{number}.result()"
@@ -358,7 +377,7 @@ class _Writer:
         for x in run:
             reads.update(r for r in x.sources if r in names)
             values = [names.get(r) or self.line_of(r, at, width) for r in x.sources] \
-                if x.opcode not in ("spread", "read") else []
+                if x.opcode not in ("spread", "read", "tile") else []
             if is_total(x):
                 self.line(f"t{self.runs}_{totals}.take[w, unit]({', '.join(values)})")
                 totals += 1
@@ -370,6 +389,8 @@ class _Writer:
             elif x.opcode == "read":
                 place, dtype = f"p{x.target.number}", x.target.dtype
                 value = _loaded(place, at, dtype, width)
+            elif x.opcode == "tile":
+                value = self.line_of_tile(x, width)
             else:
                 value = self.expression(x, values, width)
             self.vectors += 1
@@ -382,6 +403,14 @@ class _Writer:
         for register, name in names.items():
             if reads[register] < self.reads[register]:
                 self.line(self.store(register, at, name))
+
+    def line_of_tile(self, x: Instruction, width: str) -> str:
+        """The text of some elements of a tile's line."""
+        source, (_, step, begin, next_line) = x.sources[0], x.numbers
+        at = f"{begin} + j{self.runs} * {next_line}"
+        if step:
+            return self.line_of(source, f"{at} + i", width)
+        return f"SIMD[{kind_name(source.dtype)}, {width}]({self.load(source, at, '1')})"
 
     def repeat(self, loop: Repeat) -> None:
         self.line("while True:" if loop.counter is None else f"while {loop.counter} > 0:")
@@ -464,7 +493,7 @@ class _Writer:
                     yield self.set(target, k, self.expression(
                         x, [self.value(r, k) for r in x.sources], "1"))
             case "reduce":
-                yield from self.reduce(x)
+                yield self.reduce(x)
             case "call":
                 yield from self.call(x)
             case "spread":
@@ -526,16 +555,11 @@ class _Writer:
         assert x.target is not None
         return _applied(x.name, x.target.dtype, [r.dtype for r in x.sources], sources, width)
 
-    def reduce(self, x: Instruction) -> Iterator[str]:
-        assert x.target is not None
-        source, lines = x.sources[0], x.numbers[0]
-        kind, stored = stored_name(source.dtype), stored_name(x.target.dtype)
-        for line in range(lines):
-            first = f"{_pointer(source, self.place(source))}.unsafe_offset({line * x.elements})"
-            yield (f"{_memory(x.target.root)}.unsafe_store({_position(x.target, line)}, "
-                   f"reduce_line[{self.reducer(x)}, {kind}]({first}.as_unsafe_any_origin(), "
-                   f"{x.elements})"
-                   f".cast[{stored}]())")
+    def reduce(self, x: Instruction) -> str:
+        source, target = x.sources[0], x.written[0]
+        kinds = f"{stored_name(source.dtype)}, {stored_name(target.dtype)}"
+        return (f"reduce_few[{self.reducer(x)}, {kinds}, {x.numbers[0]}, {x.elements}]"
+                f"({_pointer(source, self.place(source))}, {_pointer(target, self.place(target))})")
 
     def reducer(self, x: Instruction) -> str:
         return REDUCERS[x.function.removeprefix(_REDUCTION).rpartition("_")[0]]
@@ -566,6 +590,8 @@ class _Writer:
             yield from self.assignment(x)
         elif _is_written_out(x):
             yield self.rows_of_product(x)
+        elif few := of_few(x):
+            yield f"{few}({self.operands(x)})"
         else:
             entry = SCALAR_WORDS * (1 + self.calls[id(x)])
             yield (f"code.unsafe_offset({entry}).unsafe_bitcast[Function]()[](slots, "
@@ -586,8 +612,7 @@ class _Writer:
                 yield self.rows_of_product(x)
                 return
             numbers = ", ".join(map(str, x.numbers[:12]))
-            operands = ", ".join(_pointer(r, self.place(r)) for r in registers)
-            yield f"product_of_few[{kind_name(target.dtype)}, {numbers}]({operands})"
+            yield f"product_of_few[{kind_name(target.dtype)}, {numbers}]({self.operands(x)})"
             return
         for t in range(batch):
             for i in range(m):
@@ -603,8 +628,12 @@ class _Writer:
         """The call for a product of more elements, in vectors along the rows, which adds as the
         pack's function does."""
         numbers = ", ".join(map(str, x.numbers[:11]))
-        operands = ", ".join(_pointer(r, self.place(r)) for r in (*x.sources, *x.results))
-        return f"products_of_registers[{kind_name(x.results[0].dtype)}, {numbers}]({operands})"
+        kind = kind_name(x.results[0].dtype)
+        return f"products_of_registers[{kind}, {numbers}]({self.operands(x)})"
+
+    def operands(self, x: Instruction) -> str:
+        """The text of where a call's operands and results are."""
+        return ", ".join(_pointer(r, self.place(r)) for r in (*x.sources, *x.results))
 
     def assignment(self, x: Instruction) -> Iterator[str]:
         """Rows that are not there are left out."""

@@ -37,6 +37,7 @@ from maxjax._max.mojo.loop_memory import (
     unchanged,
 )
 from maxjax._max.mojo.loop_ranges import Range, Ranges, known_range, step_of
+from maxjax._max.mojo.loop_runs import VECTOR
 from maxjax._max.mojo.loop_windows import MOST_LINES, assemble, read_window, write_window
 from maxjax._max.mojo.nodes import (
     COPIED,
@@ -490,7 +491,7 @@ class Builder:
         Args:
           dims: sizes, and strides of target and source.
         """
-        line = max(range(len(dims)), key=lambda dim: dims[dim][0], default=-1)
+        line = self.line(dims)
         count, step, source_step = dims[line] if dims else (1, 1, 1)
         rest = [dim for number, dim in enumerate(dims) if number != line]
         if math.prod(size for size, _, _ in rest) > MOST_LINES:
@@ -508,6 +509,17 @@ class Builder:
             return
         block += [Instruction("move", target, (source,), elements=count,
                               numbers=(a, step, b, source_step)) for a, b in offsets]
+
+    @staticmethod
+    def line(dims: Sequence[tuple[int, int, int]]) -> int:
+        """The dimension whose elements one instruction moves: the longest, or, as a kernel has
+        vectors of them, one that stays one in the target and comes from a vector or an element."""
+        elements = math.prod(size for size, _, _ in dims)
+        for number, (size, step, source_step) in enumerate(dims):
+            if size >= VECTOR and step == 1 and source_step in (0, 1) \
+                    and elements <= MOST_LINES * size:
+                return number
+        return max(range(len(dims)), key=lambda dim: dims[dim][0], default=-1)
 
     def reduce(self, node: Reduce, source: Register) -> Register:
         shape = node.inputs[0].shape

@@ -42,8 +42,8 @@ _ENVIRONMENT = {_IMPORT_PATH: "lib/mojo", "MODULAR_MOJO_MAX_DRIVER_PATH": "bin/m
 # Kernels that texts import; with those that these import, they are the package `kernels`.
 _KERNELS = "".join(f"from kernels.{name} import\n" for name in (
     "abi", "arithmetic", "arrangement", "blocks", "calling", "comparison", "conversion", "copies",
-    "crew", "cumulative", "fixed", "fourier", "halves", "host", "launching", "loops", "reduction",
-    "scatter", "special", "special_single", "stacks", "unary", "windows"))
+    "crew", "cumulative", "few", "fixed", "fourier", "halves", "host", "launching", "loops",
+    "reduction", "scatter", "special", "special_single", "stacks", "unary", "windows"))
 _IMPORTS = re.compile(r"\n[ \t]*(?:from|import) +(\w+)(?:\.(\w+))?")
 _MANIFEST = "manifest.json"
 _STAND_IN = "stand-in"      # the folder of a `cc` that is never called

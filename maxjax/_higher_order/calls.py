@@ -79,7 +79,9 @@ def call_primitive(name: str, param: str, *, follow: Collection[str] = (),
         count = len(closed.out_avals)
         known = (*trace.division.known(out_nonzero), *(True,) * (len(forward.outvars) - count))
         operands: Sequence[int] = range(len(primals))
-        if not all(known):
+        # All results may be known though an operand is not (None): that of a rounding, say, which
+        # has no tangent whatever its argument's is.
+        if not all(known) or any(primal is None for primal in primals):
             forward, operands = of_results(forward, known)
         forward, sources = computed_once(forward)
         given = [primals[number] for number in operands]

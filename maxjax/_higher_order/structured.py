@@ -87,9 +87,10 @@ def bind_known(primitive: Primitive, operands: Sequence[Value], params: Params,
     """Applies a loop or a choice for the results that are marked; the others are None.
 
     Args:
-      operands: those that the marked results do not need may be anything.
+      operands: those that the marked results do not need may be anything where one is not marked,
+        and None where all are.
     """
-    if all(known):
+    if all(known) and all(operand is not None for operand in operands):
         return list(primitive.bind(*operands, **params))
     flow = primitive.inner.control_flow
     assert flow is not None

@@ -410,7 +410,7 @@ def _linearize(trace: LinearTrace, primals: Sequence[Value], tangents: Sequence[
     known = (*trace.division.known(split.out_nonzero), *(True,) * len(split.specs))
     forward = split.forward
     operands: Sequence[int] = range(len(primals))
-    if not all(known):
+    if not all(known) or any(primal is None for primal in primals):
         forward, operands = of_results(forward, known)
     results = merged(known, shard_map_p.bind(
         *(primals[number] for number in operands), jaxpr=forward,

@@ -704,6 +704,37 @@ def test_linear_transpose_keeps_rules_of_what_is_closed_over(rule, name):
     agree(derivative)
 
 
+def rounded(j):
+    """Functions without derivatives, by calls, loops and branches."""
+    jnp, mesh = j.numpy, j.make_mesh((1,), ("i",), (j.sharding.AxisType.Auto,))
+    return {
+        "jit": j.jit(jnp.round),
+        "checkpoint": j.checkpoint(jnp.round),
+        "scan": lambda x: j.lax.scan(lambda c, w: (c + w, jnp.round(x * c)), 0.5, X)[1][1],
+        "constants": lambda x: j.lax.scan(
+            lambda c, _: (c + jnp.round(x), None), jnp.zeros(3), length=2)[0],
+        "map": lambda x: j.lax.map(jnp.round, x),
+        "cond": lambda x: j.lax.cond(x[0] > 0, jnp.round, jnp.floor, x),
+        "shard_map": j.shard_map(jnp.round, mesh=mesh, in_specs=j.P(), out_specs=j.P()),
+    }
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", rounded(maxjax))
+def test_tangents_that_no_result_needs(name, compiled):
+    """A rule's tangents are unknown while a function is linearized, the results known."""
+    def derivative(j):
+        def f(x):
+            return x * 2 + rounded(j)[name](x * 3)
+
+        g = j.custom_jvp(f)
+        g.defjvp(lambda primals, tangents: (f(*primals), 5 * j.jvp(f, primals, tangents)[1]))
+        grad = j.grad(lambda x: g(x).sum())
+        return (j.jit(grad) if compiled else grad)(X), j.vmap(grad)(np.stack([X, -X]))
+
+    agree(derivative)
+
+
 # --- the primitive, bound again -------------------------------------------------------------------
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
+from maxjax._base import caches, config
 from maxjax._higher_order.calls import call_primitive
 from maxjax._higher_order.constants import hoist_tracers
 from maxjax._higher_order.jit import jit_p
@@ -19,6 +20,9 @@ from maxjax._ir.typing import FlatFunction
 from maxjax._transforms import simplify
 
 HIDDEN = "decomposition"
+
+_traced: dict[Any, ClosedJaxpr] = caches.cache()
+_LIMIT = 512
 
 
 def composed(name: str, follow: Collection[str] = ("jvp", "linearize", "transpose", "batch"),
@@ -38,11 +42,23 @@ def composed(name: str, follow: Collection[str] = ("jvp", "linearize", "transpos
            **rules})
 
 
-def bind_composed(primitive: Primitive, function: FlatFunction,
-                  operands: Sequence[Array], **params: object) -> list[Any]:
-    """Applies a composed primitive to what ``function`` does with the operands."""
-    closed = trace_to_jaxpr(function, [aval_of(x) for x in operands], primitive.name,
-                            primitive.name)
+def bind_composed(primitive: Primitive, function: FlatFunction, operands: Sequence[Array], *,
+                  known_by: Hashable = None, **params: object) -> list[Any]:
+    """Applies a composed primitive to what ``function`` does with the operands.
+
+    Args:
+      known_by: all that ``function`` depends on besides the types of the operands: calls outside
+        programs then trace it once. None: each call traces.
+    """
+    avals = tuple([aval_of(x) for x in operands])
+    key = None if known_by is None else (primitive, known_by, avals, config.trace_state())
+    closed = None if key is None else _traced.get(key)
+    if closed is None:
+        closed = trace_to_jaxpr(function, avals, primitive.name, primitive.name)
+        if key is not None:
+            if len(_traced) >= _LIMIT:
+                _traced.clear()
+            _traced[key] = closed
     return bind_closed(primitive, closed, operands, **params)
 
 

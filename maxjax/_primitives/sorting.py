@@ -262,7 +262,8 @@ def _top_k_shape(shape: Shape, k: int, axis: int) -> tuple[int, ...]:
 
 def _top_k_evaluate(x: np.ndarray, *, k: int, axis: int, is_stable: bool) -> list[np.ndarray]:
     x = np.asarray(x)
-    rows = np.moveaxis(x, axis, -1)
+    is_last = axis == x.ndim - 1
+    rows = x if is_last else np.moveaxis(x, axis, -1)
     # The complement reverses the order of integers, so that equals keep theirs.
     key = ~order_bits(widened(rows))
     size = rows.shape[-1]
@@ -275,13 +276,21 @@ def _top_k_evaluate(x: np.ndarray, *, k: int, axis: int, is_stable: bool) -> lis
         order = _least_few(key, k)
     else:
         order = stable_argsort(key)[..., :k]
-    values = np.take_along_axis(rows, order, -1)
+    values = rows.take(order) if rows.ndim == 1 else np.take_along_axis(rows, order, -1)
     order = order.astype(np.int32, copy=False)
-    return [np.moveaxis(values, -1, axis), np.moveaxis(order, -1, axis)]
+    results = [values, order]
+    return results if is_last else [np.moveaxis(result, -1, axis) for result in results]
 
 
 def _least_few(key: np.ndarray, k: int) -> np.ndarray:
     """The positions of the k least along the last axis, in order: a threshold, then a sort."""
+    if key.ndim == 1:
+        found = np.argpartition(key, k - 1)[:k]
+        least = key[found]
+        equal = least.max()
+        if np.count_nonzero(key == equal) == np.count_nonzero(least == equal):
+            found.sort()      # of equal ones the first comes first
+            return found[np.argsort(key[found], kind="stable")]
     bound = np.partition(key, k - 1, axis=-1)[..., k - 1:k]
     below = key < bound
     ties = key == bound

@@ -15,8 +15,8 @@ XLA does so where the divisor
   second quotient either. What a loop hands on from one iteration to the next is read by that too.
 
 An operation outside a program is a program of its own: nothing else reads its operands, and none is
-a constant (``alone``). Functions such as ``mean``, which are programs in JAX, have constants of
-their own there too (``divide_by_constant``).
+a constant (``alone``, ``each_alone``). Functions such as ``mean``, which are programs in JAX, have
+constants of their own there too (``divide_by_constant``).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ import numpy as np
 from maxjax._ir.control_flow import Role, Structure, structure_of
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, derived, note
 from maxjax._ir.liveness import has_effects, read_variables, variables
-from maxjax._ir.primitive import op_spec
-from maxjax._ir.staging import is_staging
+from maxjax._ir.primitive import Primitive, op_spec
+from maxjax._ir.staging import is_staging, traces_eager_call
 from maxjax._ir.trace import Array
 from maxjax._primitives.arithmetic import div_p, has_reciprocal, mul_p, one_over
 from maxjax._primitives.broadcasting import broadcast_in_dim_p
 from maxjax._transforms.hoist import hoist_invariants
-from maxjax._transforms.simplify import simplify_once
+from maxjax._transforms.simplify import called, inline_calls, simplify, simplify_once
 
 
 def multiply_by_reciprocals(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -51,9 +51,30 @@ def multiply_by_reciprocals(closed: ClosedJaxpr) -> ClosedJaxpr:
     return _with_constants(closed.replace(eqns=eqns))
 
 
+def each_alone(closed: ClosedJaxpr, program: Primitive) -> ClosedJaxpr:
+    """The operations of a function that is called outside programs, each one of its own.
+
+    Args:
+      program: the primitive of the calls that are programs there too. All calls are inlined.
+    """
+    def callee(eqn: JaxprEqn) -> ClosedJaxpr | None:
+        inner = called(eqn)
+        if inner is None or eqn.primitive is not program:
+            return inner and each_alone(inner, program)
+        return multiply_by_reciprocals(simplify(inner))
+
+    return inline_calls(
+        closed.replace(eqns=[new for eqn in closed.jaxpr.eqns for new in alone(eqn)]), callee)
+
+
 def alone(eqn: JaxprEqn) -> list[JaxprEqn]:
-    """The equations of an operation outside a program."""
-    if not _is_quotient(eqn):
+    """The equations of an operation outside a program.
+
+    A number that was traced into it is an operand like others there: a single element is divided by
+    it, more are multiplied.
+    """
+    if not _is_quotient(eqn) or (
+            isinstance(eqn.invars[1], Literal) and _is_one(eqn.outvars[0].aval.shape)):
         return [eqn]
     jaxpr = Jaxpr([], variables(eqn.invars), eqn.outvars, [eqn])
     return _Rewriting(jaxpr, set(), ()).run()
@@ -65,7 +86,8 @@ def divide_by_constant(x: Array, divisor: np.generic | Array) -> Array:
     Args:
       divisor: a scalar of the dtype of ``x``; an array only for a symbolic size.
     """
-    if isinstance(divisor, np.generic) and has_reciprocal(divisor.dtype) and not is_staging():
+    is_written_down = is_staging() and not traces_eager_call()
+    if isinstance(divisor, np.generic) and has_reciprocal(divisor.dtype) and not is_written_down:
         # A cache would take -0.0 for 0.0.
         reciprocal = _known_reciprocal if divisor else _reciprocal
         return mul_p.bind(x, reciprocal(divisor, divisor.dtype))

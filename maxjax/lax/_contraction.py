@@ -528,8 +528,10 @@ def scaled_dot(lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: Any = None, rhs_sca
                 for value, scale in zip((x, y), scales, strict=True))
         return [dot_general(x, y, numbers, None, preferred)]
 
-    return bind_composed(scaled_dot_p, compose, [x, y, *present], dimension_numbers=numbers,
-                         preferred_element_type=preferred)[0]
+    return bind_composed(
+        scaled_dot_p, compose, [x, y, *present],
+        known_by=(numbers, preferred, *[scale is None for scale in scales]),
+        dimension_numbers=numbers, preferred_element_type=preferred)[0]
 
 
 def _check_scale(side: str, value: Array, scale: Array, contracting: Sequence[int]) -> None:

@@ -73,7 +73,8 @@ def names_its_dtype(x: Any) -> bool:
 
 def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """``operand`` as ``new_dtype``: floats become integers towards zero, saturating, NaN 0;
-    integers wrap around; everything but zero is True.
+    integers wrap around; everything but zero is True. NumPy's arrays are cast by NumPy, which does
+    not saturate.
 
     Args:
       operand: an array or scalar.
@@ -122,7 +123,18 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     if not hasattr(operand, "dtype") and not hasattr(operand, "__jax_array__") and not isinstance(
             operand, (bool, int, float)):
         raise TypeError(f"Cannot determine dtype of {operand}")
+    if isinstance(operand, (np.ndarray, np.generic)) and operand.dtype != target and (
+            dtypes.is_numeric(operand.dtype) and not dtypes.is_opaque(target)):
+        return of_numpy(operand, target)
     return convert_element_type(installed.runtime.operand(operand), target)
+
+
+def of_numpy(value: np.ndarray | np.generic, dtype: np.dtype) -> Array:
+    """NumPy's values in a dtype of arrays, by NumPy's own cast, as in JAX: from all of their 64
+    bits, and out of range not saturating as other values do; a constant of a program."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        host = np.asarray(value).astype(dtype)
+    return staged(installed.runtime.constant(host, ShapedArray(host.shape, dtype)))
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:

@@ -160,8 +160,8 @@ def _approximate(operand: Any, k: int, reduction_dimension: int, recall_target: 
         return [take_along(x, indices, axis), indices]
 
     return bind_composed(
-        approx_top_k_p, compose, [x], k=k, reduction_dimension=reduction_dimension,
-        recall_target=recall_target, is_max_k=is_max,
+        approx_top_k_p, compose, [x], known_by=(count, axis, is_max), k=k,
+        reduction_dimension=reduction_dimension, recall_target=recall_target, is_max_k=is_max,
         reduction_input_size_override=reduction_input_size_override,
         aggregate_to_topk=aggregate_to_topk)
 

@@ -19,6 +19,7 @@ from maxjax._base import caches, config, pytree
 from maxjax._base.config import status
 from maxjax._base.meshes import use as mesh_use
 from maxjax._base.source import Warned
+from maxjax._higher_order.jit import jit_p
 from maxjax._ir.control_flow import bodies_of
 from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
@@ -31,6 +32,7 @@ from maxjax._ir.trace import Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Function
 from maxjax._runtime.array import ArrayImpl
+from maxjax._transforms.quotients import each_alone
 from maxjax._transforms.simplify import simplify_once
 
 # Tracing takes as long as some ten calls: what is called seldom, or with another number each time,
@@ -193,7 +195,8 @@ def _traced(function: Callable[..., Any], args: tuple[Any, ...], options: dict[s
         return results
 
     try:
-        closed = simplify_once(trace_to_jaxpr(flat, avals, function.__name__, EAGER))
+        closed = simplify_once(each_alone(
+            trace_to_jaxpr(flat, avals, function.__name__, EAGER), jit_p))
     except Exception:       # The function itself, which is called next, says what is wrong.
         return None
     if any(aval.nbytes > _MOST_BYTES for aval in closed.out_avals) or not _is_simple(closed.jaxpr):

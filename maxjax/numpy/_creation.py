@@ -20,6 +20,7 @@ from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.layout import copy_p
 from maxjax._runtime.outside_values import leaf_aval, not_numeric
 from maxjax._transforms.jvp import JVPTracer
+from maxjax.lax._conversion import of_numpy
 from maxjax.numpy._filled import zeros
 from maxjax.numpy._joining import joined
 from maxjax.numpy._placement import check_device, on_device
@@ -148,10 +149,8 @@ def _array(value: Any, dtype: Any, copy: bool) -> Array:
         value = host
     if dtype is None:
         return installed.runtime.operand(value)
-    if isinstance(value, (np.ndarray, np.generic)):     # NumPy's values use NumPy's casts
-        with np.errstate(invalid="ignore", over="ignore"):
-            host = np.asarray(value).astype(dtype)
-        return _constant(host, ShapedArray(host.shape, dtype))
+    if isinstance(value, (np.ndarray, np.generic)):
+        return of_numpy(value, dtype)
     return convert_element_type(installed.runtime.operand(value), dtype)
 
 

@@ -112,6 +112,8 @@ def constant(value: Any, dtype: Any, weak: bool = False) -> Any:
     if kind in PYTHON_SCALARS:
         own, _ = dtypes.python_scalar(kind)
         host = python_value(value, own)
+    elif kind is np.int64 or kind is np.uint64:
+        host = value.astype(dtypes.canonical(value.dtype))      # as any array
     scalar = np.asarray(convert_host(np.asarray(host), dtype))
     if not weak and dtypes.canonical(dtype) != dtype:
         return ArrayImpl(ShapedArray((), dtype), scalar)    # allowed, which NumPy's scalar is not

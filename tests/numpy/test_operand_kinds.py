@@ -34,6 +34,8 @@ CONSTANTS: dict[str, Any] = {
     "C": np.array([1 + 1j, 1, complex(np.nan, 1), complex(1, np.nan), complex(1, np.nan), 1j,
                    complex(-0., 1), complex(1, -np.nan), complex(np.nan, 0)], np.complex64),
     "S": maxjax.lax.ScatterDimensionNumbers((), (0,), (0,)),
+    "B": np.array([16777217., 3e10, -300., 300., 1e-300, 2.5]),
+    "L": np.array([2**40 + 1, 3, -2**33 - 7, 300, 0]),
     "D": (((0,), (0,)), ((), ())), "W": np.array([1, 0, 1, 1, 0, 0, 1, 1]),
 }
 
@@ -260,6 +262,27 @@ d.vjp(j.dot, 2., j.full(2, .5))[1](j.full(2, 1.)); d.vjp(j.dot, 2., j.ones(2, 'f
 j.ones(2, 'float16')); d.vjp(l.dot, j.full(2, 2.), j.ones(2, 'int8') * 1.)[1](1.)
 """
 
+# NumPy's numbers that no array holds: what reads them as they are, and what reads 32 bits of them.
+OUT_OF_RANGE = """
+[l.convert_element_type(B, t) for t in ('int8', 'uint8', 'int16', 'int32', 'uint32', 'float16', \
+'bfloat16', 'float32', 'complex64', 'bool', 'int4', 'uint4', int, float)]
+[l.convert_element_type(L, t) for t in ('int8', 'uint8', 'int16', 'int32', 'uint32', 'float16', \
+'bfloat16', 'float32', 'complex64', 'bool', 'int4', 'uint4', int, float)]
+[l.convert_element_type(x, 'int8') for x in (np.float32(300), np.float64(-300), np.int64(300), \
+np.array([[300.] * 2] * 2)[::-1].T, np.array([]), np.array([300, 9.], j.bfloat16))]
+d.jit(lambda x: x + l.convert_element_type(B, 'int32'))(j.zeros(6, 'int32'))
+d.jit(lambda x: l.convert_element_type(x, 'int32'))(B[:3])
+d.vmap(lambda x: l.convert_element_type(x, 'int32'))(B[:3])
+[j.full(6, B, t) for t in ('int8', 'int32', 'float32', 'bool', None)]
+[j.full(5, L, t) for t in ('int8', 'float32', 'float16')]
+[j.full_like(j.ones(6, t), B) for t in ('int8', 'float32')]
+[l.full((2,), x, t) for x in (L[0], B[0]) for t in ('int8', 'float32')]
+[l.full_like(j.ones(2, t), x) for x in (L[0], B[0]) for t in ('int8', 'float32')]
+j.arange(3.) * L[0]; j.arange(3.) + np.uint64(2**40 + 5); j.arange(3) * L[0]; j.linspace(0, L[0], 3)
+j.fill_diagonal(j.ones((3, 3)), L[0], inplace=False); j.where(T, L[0], 1.5); j.maximum(1.5, L[0])
+j.concatenate([L, j.ones(1)]); j.piecewise(j.arange(3.), [j.arange(3) > 0], [L[0], 1.])
+"""
+
 X64 = """
 [f(T, T[0]) for f in (j.power, j.floor_divide, j.fmod, j.remainder, j.divmod, j.left_shift, \
 j.right_shift, j.bitwise_left_shift, j.pow, j.mod, j.add, j.multiply, j.gcd, j.hypot)]
@@ -278,8 +301,8 @@ j.isclose(j.int64(-2**63), j.int64(2**63 - 1)); j.isclose(j.uint64(2**64 - 1), j
 
 
 @pytest.mark.parametrize("expression", [
-    text for group in (CLOSENESS, SUMS, PRODUCTS, DTYPES, OTHERS, EMPTY_AND_SCALAR,
-                             ARGUMENTS, SIGNALS, WEAK) for text in expressions(group)])
+    text for group in (CLOSENESS, SUMS, PRODUCTS, DTYPES, OTHERS, EMPTY_AND_SCALAR, ARGUMENTS,
+                       SIGNALS, WEAK, OUT_OF_RANGE) for text in expressions(group)])
 def test_operands_of_each_kind_give_what_jax_gives(expression: str) -> None:
     check(expression, CONSTANTS)
 

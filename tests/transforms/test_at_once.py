@@ -122,6 +122,38 @@ def test_repeated_calls_are_as_the_first_and_as_jax(text: str) -> None:
         np.testing.assert_allclose(np.asarray(b), np.asarray(c), rtol=5e-6, atol=2e-6)
 
 
+# Calls of functions with quotients by what is the same for many elements; also in functions that
+# are compiled when they are called outside others, and in those with derivatives of their own.
+QUOTIENTS = """
+    n.round(a, 3) | n.round(a[0], 3) | n.round(a[:1], 3) | n.linspace(a[0], a[1], 7)
+    n.linspace(a, a + 3, 7) | n.logspace(a[0], a[1], 6) | n.histogram2d(a, a, 5) | n.mean(a)
+    n.mean(a, keepdims=True) | n.mean(m, 1) | n.std(m, 0) | n.var(a) | n.average(a, weights=a * a)
+    n.interp(a, n.sort(a), a) | n.sinc(a) | n.sinc(a[0]) | n.gradient(a, 0.3) | n.trapezoid(a, dx=3)
+    n.quantile(a, 0.3) | n.cov(m) | n.corrcoef(m) | n.linalg.pinv(m) | n.logaddexp2(a, a + 1)
+    n.log10(a) | n.rad2deg(a) | stax.standardize(m) | nn.standardize(m) | nn.softmax(m, 1)
+    special.lpmn(3, 3, m[0] / 100) | stats.norm.logpdf(a, 1, 3) | stats.logistic.cdf(a, 1, 3)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
+@pytest.mark.parametrize("text", [
+    text.strip() for line in QUOTIENTS.strip().splitlines() for text in line.split("|")])
+def test_quotients_are_the_same_in_all_calls(text: str, dtype: str) -> None:
+    with maxjax.enable_x64(dtype == "float64"):
+        a = jnp.asarray([7.0, 11.0, 3.1, 0.7, 13.0, 5.3]).astype(dtype)
+        names = {"n": jnp, "nn": maxjax.nn, "stax": maxjax.example_libraries.stax,
+                 "special": maxjax.scipy.special, "stats": maxjax.scipy.stats, "a": a,
+                 "m": a.reshape(2, 3)}
+        if dtype == "float16" and ("pinv" in text or "lpmn" in text):
+            with pytest.raises(TypeError, match="float16"):      # as in JAX
+                eval(text, names)
+            return
+        first = eval(text, names)
+        last = called(eval, text, names)
+        for x, y in zip(*map(maxjax.tree.leaves, (first, last)), strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
 PUBLIC = [name for name in tables() if name.startswith("jax.") and decorated(name)]
 
 

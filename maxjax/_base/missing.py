@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
-from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -64,18 +63,3 @@ def explain_missing_names(module: str, reasons: Mapping[str, str] = MappingProxy
     namespace["__getattr__"] = __getattr__
     namespace["__dir__"] = lambda: [
         name for name in public_names(module) if name not in deprecated]
-
-
-def import_named_modules(package: str) -> None:
-    """Has a package import a module of its own when it is asked for it as an attribute, as if all
-    had been imported before."""
-    def __getattr__(name: str) -> ModuleType:
-        target = f"{package}.{name}"
-        try:
-            return import_module(target)
-        except ModuleNotFoundError as error:
-            if error.name != target:
-                raise
-        raise attribute_error(package, name)
-
-    vars(sys.modules[package])["__getattr__"] = __getattr__

@@ -4,6 +4,6 @@
 contains the names that Equinox, Flax, Haiku, Chex and similar libraries use, implemented by maxjax.
 """
 
-from maxjax._base.missing import import_named_modules
+from maxjax._base.lazy import import_named_modules
 
 import_named_modules(__name__)

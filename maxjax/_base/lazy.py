@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
 from typing import Any
 
 from maxjax._base import threads
+from maxjax._base.missing import attribute_error
 
 
 def import_module(name: str) -> ModuleType:
@@ -56,3 +58,18 @@ rich_box = LazyModule("rich.box")
 rich_console = LazyModule("rich.console")
 rich_padding = LazyModule("rich.padding")
 rich_table = LazyModule("rich.table")
+
+
+def import_named_modules(package: str) -> None:
+    """Has a package import a module of its own when it is asked for it as an attribute, as if all
+    had been imported before."""
+    def __getattr__(name: str) -> ModuleType:
+        target = f"{package}.{name}"
+        try:
+            return import_module(target)
+        except ModuleNotFoundError as error:
+            if error.name != target:
+                raise
+        raise attribute_error(package, name)
+
+    vars(sys.modules[package])["__getattr__"] = __getattr__

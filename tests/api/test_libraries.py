@@ -318,6 +318,33 @@ print([kind.__module__ for kind in (*kinds, jax.Array)])
     assert outputs[0] == outputs[1].replace("maxjax.tree_util.", "jax.tree_util.")
 
 
+def test_private_modules_need_no_import():
+    """JAX has imported them all by the time that a library names one, as JAXopt's tests do."""
+    source = """
+import jax
+
+@jax.checkpoint
+def closes_over(y):
+    inner = jax.custom_vjp(lambda x: x * y)
+    inner.defvjp(lambda x: (x * y, None), lambda _, g: (g,))
+    return inner(1.)
+
+try:
+    jax.grad(closes_over)(2.)
+except jax._src.interpreters.ad.CustomVJPException as error:
+    print(type(error).__name__)
+print(jax._src.lax.control_flow.scan is jax.lax.scan, jax._src.lax.lax.sin is jax.lax.sin,
+      isinstance(jax.numpy.add, jax._src.numpy.ufuncs.ufunc), jax._src.state.types.__name__,
+      jax._src.dtypes.TypePromotionError.__name__, jax._src.core.ShapedArray.__name__)
+for package in (jax._src, jax._src.interpreters):
+    print(hasattr(package, "nowhere"))
+"""
+    outputs = [subprocess.run([sys.executable, *flags, "-c", source], capture_output=True,
+                              text=True, timeout=120, check=True).stdout
+               for flags in ((), ("-m", "maxjax"))]
+    assert outputs[0] == outputs[1].replace("maxjax._internals", "jax._src")
+
+
 class Quantity:
     """A pytree that says its shape, as wrappers of arrays in libraries do."""
 

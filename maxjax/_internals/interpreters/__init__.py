@@ -1,1 +1,5 @@
 """The modules of interpreters."""
+
+from maxjax._base.lazy import import_named_modules
+
+import_named_modules(__name__)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from maxjax._higher_order.custom_vjp_call import CustomVJPException as CustomVJPException
 from maxjax.interpreters import ad as _public
 
 

@@ -1,1 +1,5 @@
 """Helpers of jax.numpy."""
+
+from maxjax._base.lazy import import_named_modules
+
+import_named_modules(__name__)

@@ -1,1 +1,5 @@
 """Types of references."""
+
+from maxjax._base.lazy import import_named_modules
+
+import_named_modules(__name__)

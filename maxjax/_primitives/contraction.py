@@ -223,7 +223,9 @@ def _magnitude(x: np.ndarray) -> int:
 def _matrix_product(lhs: ShapedArray, rhs: ShapedArray, left: int, right: int
                     ) -> Callable[..., Any]:
     """The product of matrices and vectors that contract dimensions ``left`` and ``right``."""
-    dot = np.ndarray.dot    # what np.dot calls, without what that looks for first
+    with_vector = lhs.ndim < 2 or rhs.ndim < 2 or 1 in (*lhs.shape, *rhs.shape)
+    # What np.dot calls, without what that looks for first.
+    dot: Callable[..., Any] = _dot_by_rows if with_vector else np.ndarray.dot
     if left == lhs.ndim - 1:
         # np.dot contracts the last dimension of the left with the last but one of the right.
         if right == 0:
@@ -232,6 +234,20 @@ def _matrix_product(lhs: ShapedArray, rhs: ShapedArray, left: int, right: int
     if right == 0:
         return lambda x, y: dot(x.T, y)
     return lambda x, y: dot(x.T, y.T)
+
+
+# Larger arrays are read as they lie.
+_MOST_COPIED = 1 << 14
+
+
+def _dot_by_rows(x: np.ndarray, y: np.ndarray) -> Any:
+    """A product of a matrix and a vector, of which BLAS adds the terms in another order where an
+    array lies in memory otherwise than by rows. No user sees which do."""
+    return _by_rows(x).dot(_by_rows(y))
+
+
+def _by_rows(x: np.ndarray) -> np.ndarray:
+    return x if x.flags.c_contiguous or x.nbytes > _MOST_COPIED else np.ascontiguousarray(x)
 
 
 def _evaluate(x: np.ndarray, y: np.ndarray, **params: Any) -> Any:

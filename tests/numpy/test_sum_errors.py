@@ -55,6 +55,19 @@ LAYOUTS = [
 ]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 31])
+def test_products_with_vectors_do_not_show_how_arrays_lie(size):
+    rng = np.random.default_rng(size)
+    a, b = (rng.normal(size=shape).astype(np.float32) for shape in ((size, size), size))
+    rows, columns, turned = map(jnp.asarray, (a, np.asfortranarray(a), a.T.copy()))
+    close, apart = jnp.asarray(b), jnp.asarray(np.stack([b, b], 1))[:, 0]
+    for one, other in [
+            (rows @ close, columns @ close), (rows @ close, turned.T @ apart),
+            (close @ rows, apart @ columns), (rows @ close[:, None], columns @ apart[:, None]),
+            (close @ close, apart @ apart), (lax.dot(rows, close), lax.dot(turned.T, close))]:
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("name, layout, axes", LAYOUTS)
 def test_whatever_lies_in_memory(name, layout, axes, dtype):

@@ -216,6 +216,16 @@ class Batch:
         return self.backend.build()
 
     def run(self, question: Question) -> tuple[Outcome, Usage]:
+        outcome, usage = self._run(question)
+        if outcome.error is not None and BuildFailed.__name__ in outcome.error[0]:
+            # Eager operations share scalars that are known from the calls before: a case's program
+            # is another one the second time.
+            self.plan(question)
+            self.build()
+            outcome, usage = self._run(question)
+        return outcome, usage
+
+    def _run(self, question: Question) -> tuple[Outcome, Usage]:
         policy = Policy(self.backend)
         policy.recording = False
         with _in_place(policy):

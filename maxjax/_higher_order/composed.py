@@ -14,7 +14,7 @@ from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Derivative, Printed, Values
-from maxjax._ir.staging import trace_to_jaxpr
+from maxjax._ir.staging import is_staging, trace_to_jaxpr
 from maxjax._ir.trace import Array, aval_of
 from maxjax._ir.typing import FlatFunction
 from maxjax._transforms import simplify
@@ -51,7 +51,9 @@ def bind_composed(primitive: Primitive, function: FlatFunction, operands: Sequen
         programs then trace it once. None: each call traces.
     """
     avals = tuple([aval_of(x) for x in operands])
-    key = None if known_by is None else (primitive, known_by, avals, config.trace_state())
+    # A program's equations tell where, and in which scopes, each call of its own was made.
+    key = None if known_by is None or is_staging() else (
+        primitive, known_by, avals, config.trace_state())
     closed = None if key is None else _traced.get(key)
     if closed is None:
         closed = trace_to_jaxpr(function, avals, primitive.name, primitive.name)

@@ -129,11 +129,15 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     return convert_element_type(installed.runtime.operand(operand), target)
 
 
+def numpy_cast(value: np.ndarray | np.generic, dtype: np.dtype) -> np.ndarray:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(value).astype(dtype)
+
+
 def of_numpy(value: np.ndarray | np.generic, dtype: np.dtype) -> Array:
     """NumPy's values in a dtype of arrays, by NumPy's own cast, as in JAX: from all of their 64
     bits, and out of range not saturating as other values do; a constant of a program."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        host = np.asarray(value).astype(dtype)
+    host = numpy_cast(value, dtype)
     return staged(installed.runtime.constant(host, ShapedArray(host.shape, dtype)))
 
 

@@ -14,7 +14,7 @@ from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.convert import convert_element_type
 from maxjax._runtime.outside_values import leaf_aval, not_numeric
-from maxjax.lax._conversion import filled_opaque, lying_like, of_numpy
+from maxjax.lax._conversion import filled_opaque, lying_like, numpy_cast, of_numpy
 from maxjax.numpy._placement import eager, on_device
 from maxjax.numpy._promotion import (
     as_array,
@@ -198,8 +198,9 @@ def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
         own, weak = dtype, False
     fill = (as_array(cast(fill_value, own, weak)) if weak else
             element(fill_value, own) if fill_value.__class__ is int else
-            of_numpy(fill_value, own) if isinstance(fill_value, (np.ndarray, np.generic)) else
-            cast(fill_value, own))
+            of_numpy(fill_value, own) if isinstance(fill_value, np.ndarray) else
+            cast(numpy_cast(fill_value, own)[()] if isinstance(fill_value, np.generic) else
+                 fill_value, own))
     if not fill.shape and not isinstance(fill, Array):
         return _broadcast_scalar(fill, shape)
     if isinstance(fill, Array) and fill.aval.weak_type and not weak:

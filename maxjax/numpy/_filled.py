@@ -199,8 +199,8 @@ def _full(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Array:
     fill = (as_array(cast(fill_value, own, weak)) if weak else
             element(fill_value, own) if fill_value.__class__ is int else
             of_numpy(fill_value, own) if isinstance(fill_value, np.ndarray) else
-            cast(numpy_cast(fill_value, own)[()] if isinstance(fill_value, np.generic) else
-                 fill_value, own))
+            cast(numpy_cast(fill_value, own)[()] if isinstance(fill_value, np.generic)
+                 and fill_value.dtype != own else fill_value, own))
     if not fill.shape and not isinstance(fill, Array):
         return _broadcast_scalar(fill, shape)
     if isinstance(fill, Array) and fill.aval.weak_type and not weak:

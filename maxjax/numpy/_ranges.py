@@ -23,6 +23,7 @@ from maxjax._primitives.creation import iota_p, zeros_like
 from maxjax._primitives.layout import reshape
 from maxjax._primitives.transcendental import log_p
 from maxjax._runtime.operand_devices import check_can_go
+from maxjax.lax._conversion import convert_element_type as lax_convert_element_type
 from maxjax.lax._operands import canonical_axis
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._at_once import at_once
@@ -75,7 +76,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | No
 
     Raises:
       ConcretizationTypeError: an argument is traced: the size would depend on its value.
-      ZeroDivisionError: ``step`` is 0.
+      ZeroDivisionError: ``step`` is 0 (``OverflowError`` if it is NumPy's or an array's).
       TypeError: the dtype is bool, and there are more than two values.
 
     See also: ``linspace``, ``lax.iota``, ``meshgrid``, ``indices``.
@@ -87,18 +88,20 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | No
     """
     name = "stop" if stop is None and step is None else "start"
     values = [start, stop, step]
-    for position, (argument, value) in enumerate(
-            zip((name, "stop", "step"), values, strict=True)):
-        if value is None:
+    for position, (argument, given) in enumerate(
+            zip((name, "stop", "step"), (start, stop, step), strict=True)):
+        if given is None:
             continue
         value = values[position] = concrete(
-            value, f"It arose in the jnp.arange argument '{argument}'")
+            given, f"It arose in the jnp.arange argument '{argument}'")
         if not isinstance(value, Array) and not hasattr(value, "dtype") and not isinstance(
                 value, (bool, int, float, complex, Dimension)):
             raise TypeError("arange requires ndarray, scalar, or None arguments, got "
                             f"{type(value)} at position {position}.")
         if getattr(value, "shape", ()):
             raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {argument}={value}")
+        if isinstance(value, np.ndarray) and not isinstance(given, Array):
+            values[position] = value[()]
         if dtypes.is_complex(type_of(value)[0]):
             raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported "
                              "starting in JAX v0.10.0.")
@@ -112,32 +115,64 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | No
     if dtype == dtypes.bool_:
         raise TypeError(_NO_BOOL)
     first, last, by = values
-    if last is None and by is None:
-        first, last, by = 0, first, 1
-    elif last is None:
+    if last is None:
         first, last = 0, first
-    if by is None:
-        by = 1
-    if by == 0:
-        raise ZeroDivisionError("division by zero")
-    first_, last_, by_ = map(_number, (first, last, by))
-    if any(map(is_dimension, (first, last, by))):
-        if not all(isinstance(value, (int, Dimension)) for value in (first_, last_, by_)):
-            raise ValueError(
-                "In arange with non-constant arguments all of start, stop, and step must be either "
-                f"dimension expressions or integers: start={first}, stop={last}, step={by}")
-        distance, stride = (last_ - first_, by_) if by_ > 0 else (first_ - last_, -by_)
-        size = larger(0, (distance + stride - 1) // stride)
+    if any(map(is_dimension, values)):
+        size = _symbolic_count(first, last, 1 if by is None else by)
     else:
-        size = max(0, math.ceil((last_ - first_) / by_))
-    line = iota(dtype, size)
-    if by == 1 and first == 0:
-        return on_device(line, device, out_sharding)
-    return on_device(constant(first_, dtype) + line * constant(by_, dtype), device, out_sharding)
+        size = max(0, math.ceil(_count(first, last, by)))
+    if first == 0 and (by is None or by == 1):
+        return on_device(iota(dtype, size), device, out_sharding)
+    # With a step narrow floats round once, at the end; without one they count in their own steps.
+    narrow = dtypes.is_floating(dtype) and dtype.itemsize < 4
+    own = dtypes.float32 if narrow and by is not None else dtype
+    line = iota(own, size)
+    if by is not None and by != 1:
+        line = _element(by, own) * line
+    return on_device(cast(_element(first, own) + line, dtype), device, out_sharding)
+
+
+def _count(first: Any, last: Any, by: Any) -> Any:
+    """How many steps there are from one to the other, not rounded: computed in the arguments' own
+    dtypes, in which NumPy's and JAX's scalars round and wrap around."""
+    if by is None and first == 0:
+        return last
+    distance = _in_common_dtype(operator.sub, last, first)
+    return distance if by is None else _in_common_dtype(operator.truediv, distance, by)
+
+
+def _in_common_dtype(operation: Any, left: Any, right: Any) -> Any:
+    """An operation on two scalars: NumPy's, and where one of them was an array, which is an
+    ``ndarray`` here, in the dtype that arrays promote to."""
+    if not isinstance(left, np.ndarray) and not isinstance(right, np.ndarray):
+        return operation(left, right)
+    common = dtypes.promote((type_of(left), type_of(right)))[0]
+    if operation is operator.truediv:
+        common = inexact_dtype(common)
+    with np.errstate(all="ignore"):
+        return np.asarray(operation(*(np.asarray(x).astype(common) for x in (left, right))))
+
+
+def _symbolic_count(first: Any, last: Any, by: Any) -> Any:
+    """How many steps there are where one of the arguments is a dimension."""
+    first_, last_, by_ = map(_number, (first, last, by))
+    if not all(isinstance(value, (int, Dimension)) for value in (first_, last_, by_)):
+        raise ValueError(
+            "In arange with non-constant arguments all of start, stop, and step must be either "
+            f"dimension expressions or integers: start={first}, stop={last}, step={by}")
+    distance, stride = (last_ - first_, by_) if by_ > 0 else (first_ - last_, -by_)
+    return larger(0, (distance + stride - 1) // stride)
 
 
 def _number(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
+
+
+def _element(value: Any, dtype: Any) -> Any:
+    """A scalar as an element of a range: integers out of the dtype's range wrap around."""
+    if value.__class__ in (int, float) and -2**31 <= value < 2**31 or is_dimension(value):
+        return constant(value, dtype)
+    return lax_convert_element_type(value, dtype)
 
 
 def _interval_dtype(start: Any, stop: Any, dtype: Any, name: str) -> tuple[Any, Any]:

@@ -283,6 +283,26 @@ j.fill_diagonal(j.ones((3, 3)), L[0], inplace=False); j.where(T, L[0], 1.5); j.m
 j.concatenate([L, j.ones(1)]); j.piecewise(j.arange(3.), [j.arange(3) > 0], [L[0], 1.])
 """
 
+# How many values there are is computed in the dtypes that the arguments have.
+RANGES = """
+[j.arange(t(-1 if t is not np.uint8 else 3), t(100 if t is not np.uint8 else 1), t(2)) \
+for t in (np.int8, np.uint8, np.float16, np.float32, np.int64)]
+[j.arange(a, b) for a, b in ((np.int64(2**40), np.int64(2**40 + 3)), (2**40, 2**40 + 2), \
+(2**31, 2**31 + 2), (-2**31 - 1, -2**31 + 2), (np.array(2**40), np.array(2**40 + 2)))]
+j.arange(0, np.int64(2**33), np.int64(2**32)); j.arange(np.uint64(2**63), np.uint64(2**63 + 2))
+[j.arange(*(j.asarray(x, t) for x in (81, -59, -7)), u) for t in ('int8', 'int32', 'float16', \
+'bfloat16') for u in (None, 'float32', 'float16')]
+[j.arange(a, b, c) for a, b, c in ((0, 46, np.float16(.1)), (j.uint8(3), j.uint8(1), np.uint8(2)), \
+(j.bfloat16(.7), np.int8(48), .1), (np.float64(.1), j.float32(.1), np.float64(1.33)), \
+(j.int32(0), j.float16(38), 1.27), (j.uint8(74), 7, j.int8(21)), (j.int8(-92), j.uint8(58), .7))]
+[j.arange(np.float16(-3), 9, .7, t) for t in ('float16', 'bfloat16', 'float32', 'int8')]
+j.arange(81, j.int8(-59)); j.arange(np.uint8(3), -5); j.arange(np.uint8(30), -58, 98.)
+j.arange(0, 3, 0); j.arange(0., 3, 0); j.arange(0, 3, np.float32(0)); j.arange(j.nan)
+j.arange(0, 3, j.inf); j.arange(1, -j.inf, .5); j.arange(2.5, dtype='bfloat16')
+j.arange(.1, 300, dtype='bfloat16')
+d.jit(lambda: j.arange(T[0].astype('int8'), np.int8(5), 2))()
+"""
+
 X64 = """
 [f(T, T[0]) for f in (j.power, j.floor_divide, j.fmod, j.remainder, j.divmod, j.left_shift, \
 j.right_shift, j.bitwise_left_shift, j.pow, j.mod, j.add, j.multiply, j.gcd, j.hypot)]
@@ -302,7 +322,7 @@ j.isclose(j.int64(-2**63), j.int64(2**63 - 1)); j.isclose(j.uint64(2**64 - 1), j
 
 @pytest.mark.parametrize("expression", [
     text for group in (CLOSENESS, SUMS, PRODUCTS, DTYPES, OTHERS, EMPTY_AND_SCALAR, ARGUMENTS,
-                       SIGNALS, WEAK, OUT_OF_RANGE) for text in expressions(group)])
+                       SIGNALS, WEAK, OUT_OF_RANGE, RANGES) for text in expressions(group)])
 def test_operands_of_each_kind_give_what_jax_gives(expression: str) -> None:
     check(expression, CONSTANTS)
 

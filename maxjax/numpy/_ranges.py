@@ -108,11 +108,11 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | No
     if start is stop is step is None:
         raise TypeError("must be real number, not NoneType")
     if dtype is not None:
-        dtype = dtypes.argument(dtype, "arange")
+        own = dtypes.argument(dtype, "arange")
     else:
         types = [type_of(original) for original in (start, stop, step) if original is not None]
-        dtype = dtypes.promote(tuple(types))[0]
-    if dtype == dtypes.bool_:
+        own = dtypes.promote(tuple(types))[0]
+    if own == dtypes.bool_:
         raise TypeError(_NO_BOOL)
     first, last, by = values
     if last is None:
@@ -122,14 +122,14 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | No
     else:
         size = max(0, math.ceil(_count(first, last, by)))
     if first == 0 and (by is None or by == 1):
-        return on_device(iota(dtype, size), device, out_sharding)
+        return on_device(iota(own, size), device, out_sharding)
     # With a step narrow floats round once, at the end; without one they count in their own steps.
-    narrow = dtypes.is_floating(dtype) and dtype.itemsize < 4
-    own = dtypes.float32 if narrow and by is not None else dtype
-    line = iota(own, size)
+    narrow = dtypes.is_floating(own) and own.itemsize < 4
+    wide = dtypes.float32 if narrow and by is not None else own
+    line = iota(wide, size)
     if by is not None and by != 1:
-        line = _element(by, own) * line
-    return on_device(cast(_element(first, own) + line, dtype), device, out_sharding)
+        line = _element(by, wide) * line
+    return on_device(cast(_element(first, wide) + line, own), device, out_sharding)
 
 
 def _count(first: Any, last: Any, by: Any) -> Any:

@@ -31,10 +31,11 @@ from maxjax._max.mojo.abi import (
 )
 from maxjax._max.mojo.bytecode import MACHINE
 from maxjax._max.mojo.emit_fixed import fixed_function, is_left_to_machine
-from maxjax._max.mojo.emit_loop import LoopForm, is_fixed_product
+from maxjax._max.mojo.emit_loop import LoopForm
 from maxjax._max.mojo.emitter import REDUCERS, stored_name
 from maxjax._max.mojo.forms import Form, GroupCode
 from maxjax._max.mojo.layout import KernelIntegers, KernelLayout
+from maxjax._max.mojo.loop_instructions import is_fixed_product
 from maxjax._max.mojo.pack_integers import merged
 from maxjax._max.mojo.row_writes import RowGroup, writing_row
 from maxjax._max.mojo.scalar_code import COMBINED, LoopCode

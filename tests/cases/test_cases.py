@@ -44,11 +44,17 @@ def checks_of(case: Case) -> dict[str, Callable[[Case], None]]:
     return checks
 
 
-# A case's checks stand together, and in one process: JAX is asked once for all of them.
+def marks_of(number: int, family: str, case: Case, check: str) -> list[pytest.MarkDecorator]:
+    """A case's checks stand together, and in one process: JAX is asked once for all of them. Of
+    what composes two transformations, the usual run has every fifth case."""
+    group = pytest.mark.xdist_group(f"{family}-{case.name}")
+    return [group, pytest.mark.extended] if check == "vmap of gradient" and number % 5 else [group]
+
+
 @pytest.mark.parametrize("check,case", [
     pytest.param(check, case, id=f"{family}-{case.name}-{name}",
-                 marks=pytest.mark.xdist_group(f"{family}-{case.name}"))
-    for family, case in CASES for name, check in checks_of(case).items()])
+                 marks=marks_of(number, family, case, name))
+    for number, (family, case) in enumerate(CASES) for name, check in checks_of(case).items()])
 def test_a_case_agrees_with_jax(check, case):
     check(case)
 

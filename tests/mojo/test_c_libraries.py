@@ -42,6 +42,7 @@ from tests.support.c_libraries import (
     run,
     same_bits,
 )
+from tests.support.selection import extended_but
 
 pytestmark = pytest.mark.skipif(
     standard_library.why_not() is not None, reason=f"{standard_library.why_not()}")
@@ -77,7 +78,9 @@ CASES: dict[str, tuple[Any, ...]] = PLAIN | {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", extended_but(
+    ["transformer", "fft", "rows", "complex", "given", "nothing", "constant", "while loop",
+     "stencil", "branches", "masks"], CASES))
 def test_results_are_those_of_compiled_calls(tmp_path, name):
     f, *args = CASES[name]
     library = exported(tmp_path, f, *args)
@@ -167,9 +170,9 @@ def conversions(halves, bfloats, singles, doubles):
 
 
 @pytest.mark.slow
+@pytest.mark.extended
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the processors are others")
-@pytest.mark.parametrize("target", ["x86-64-v3", pytest.param(
-    "x86-64-v2", marks=pytest.mark.extended)])
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v2"])
 def test_other_processors(tmp_path, target):
     """Which have no instructions for numbers of 16 bits: their conversions are exact, but for
     subnormal numbers that are taken for 0."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from maxjax._max.mojo import executable, small_loops
+from maxjax._max.mojo import executable, loop_registers
 from tests.gen import loop_programs, mojo_random
 from tests.support import mojo_programs
 
@@ -55,7 +55,7 @@ def main(side: str, what: str, count: str) -> None:
     executable._empty = empty       # type: ignore[assignment]
 
     if what == "loops":
-        small_loops.MOST_ELEMENTS = 0
+        loop_registers.MOST_ELEMENTS = 0
         items = loop_programs.default(int(count))
     else:
         items = (mojo_random.default(int(count)) if what in ("random", "vector")

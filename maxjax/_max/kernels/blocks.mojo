@@ -6,6 +6,7 @@ from .calling import Bytes
 from .copies import NEAR, pick
 from .halves import rounded_to
 from .reduction import (
+    SHORT,
     Maximizing,
     Reducer,
     Summing,
@@ -151,10 +152,6 @@ def gather_short[
         target.unsafe_store(line, turned[turns](wide, turn))
         line += W
     return line
-
-
-# Lines of fewer elements are reduced side by side.
-comptime SHORT = 24
 
 
 @no_inline

@@ -5,7 +5,7 @@ from std.sys.info import simd_width_of
 
 from .cumulative import RUN, accumulate_columns, running
 from .fixed import Elements, at
-from .reduction import Reducer, accumulated, reduce_line
+from .reduction import SHORT, Reducer, accumulated, reduce_line
 
 # Longer lines whose elements are rounded, each beside its total, are a loop.
 comptime MOST_ROUNDED = 12
@@ -61,11 +61,12 @@ def positions_of_few[
 def reduce_few[
     Op: Reducer, dtype: DType, target: DType, lines: Int, count: Int
 ](x: Elements[dtype], result: Elements[target]):
-    """Reduces lines of so many elements, to the bits of `reduce_line`."""
+    """Reduces lines of so many elements, to the bits of the vector machine's `gather_lines`."""
     comptime kind = accumulated[dtype]()
+    comptime W = simd_width_of[kind]()
     # Of sums of few lines in memory the compiler would load vectors across what was stored apart.
     comptime is_written_out = lines * count <= 32 or lines >= 8 or not Op.overflows()
-    comptime if count < simd_width_of[kind]() and is_written_out:
+    comptime if count < W and is_written_out:
 
         @always_inline
         def body[w: Int](i: Int) {var x, var result}:
@@ -84,7 +85,19 @@ def reduce_few[
         comptime for i in range(lines // width * width, lines):
             body[1](i)
     else:
-        comptime for i in range(lines):
+        # Each line in its order where lines are side by side, and others vector by vector.
+        comptime together = min(16, W)
+        comptime beside = lines // together * together if W <= count < SHORT else 0
+        for first in range(0, beside, together):
+            var line = x.unsafe_offset(first * count)
+            var total = SIMD[kind, together](Op.identity[kind]())
+            for k in range(count):
+                var column = SIMD[kind, together](0)
+                comptime for lane in range(together):
+                    column[lane] = at(line, lane * count + k).cast[kind]()
+                total = Op.combine[kind, together](total, column)
+            result.unsafe_store(first, total.cast[target]())
+        comptime for i in range(beside, lines):
             var line = x.unsafe_offset(i * count)
             var total = reduce_line[Op, dtype](line.as_unsafe_any_origin(), count)
             result.unsafe_store(i, total.cast[target]())

@@ -17,6 +17,8 @@ comptime Array[dtype: DType] = Pointer[Scalar[dtype], MutAnyOrigin]
 comptime GRAIN = 32768
 # A partial sum is of so many vectors, or rows, and is added to others, see `Partials`.
 comptime BLOCK = 64
+# The vector machine reduces lines of fewer elements side by side, as many as a vector has numbers.
+comptime SHORT = 24
 
 
 @always_inline

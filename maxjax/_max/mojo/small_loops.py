@@ -22,10 +22,9 @@ from maxjax._base import dtypes
 from maxjax._ir.control_flow import UNKNOWN_ITERATIONS, Role, Structure
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._max.host_step import HostStep
-from maxjax._max.mojo.abi import ALIGNMENT
 from maxjax._max.mojo.bodies import lower_body
 from maxjax._max.mojo.context import THREADS, MojoContext
-from maxjax._max.mojo.loop_copies import without_copies, without_unread
+from maxjax._max.mojo.loop_copies import without_copies
 from maxjax._max.mojo.loop_memory import (
     MOST_ELEMENTS,
     Memory,
@@ -36,11 +35,10 @@ from maxjax._max.mojo.loop_memory import (
     registers,
     unchanged,
 )
-from maxjax._max.mojo.loop_ranges import Range, Ranges, known_range, step_of
-from maxjax._max.mojo.loop_runs import VECTOR
+from maxjax._max.mojo.loop_ranges import Range, known_range, step_of
+from maxjax._max.mojo.loop_registers import MOST_SINGLES, Registers
 from maxjax._max.mojo.loop_windows import MOST_LINES, assemble, read_window, write_window
 from maxjax._max.mojo.nodes import (
-    COPIED,
     Access,
     Alias,
     Apply,
@@ -63,12 +61,9 @@ from maxjax._max.mojo.scalar_code import (
     COMBINED,
     Choice,
     Instruction,
-    Item,
-    LoopCode,
     Place,
     Register,
     Repeat,
-    every_instruction,
 )
 from maxjax._max.mojo.structure import BOOL
 from maxjax._max.mojo.tape import CALL_PYTHON
@@ -79,9 +74,6 @@ from maxjax._transforms.simplify import simplify_once
 if TYPE_CHECKING:
     from maxjax._max.mojo.plan import Plan
 
-_MOST_BYTES = 48 << 10          # of registers
-_MOST_INSTRUCTIONS = 4096
-_MOST_SINGLES = 4               # elements that are rather computed one by one
 _MOST_LOOKED_UP = 8             # of a table, at a time
 _MOST_IN_WINDOW = 32            # of a large array, likewise; more are a loop function's
 
@@ -122,113 +114,8 @@ def small_loop(plan: Plan, slot: int, flow: Structure, operands: Sequence[Place]
         return None
 
 
-class Builder:
-    """The code of a loop while it is made.
-
-    Attributes:
-      block: where instructions are added; ``prologue``: those before the loop.
-      loaded: registers of what is in memory throughout the loop, and where that is.
-      ranges: what is known of integers.
-    """
-
-    def __init__(self, plan: Plan, slot: int):
-        self.plan = plan
-        self.slot = slot
-        self.places: list[Place | None] = []
-        self.copies: list[tuple[Place, int, int]] = []
-        self.prologue: list[Item] = []
-        self.block = self.prologue      # where instructions are added
-        self.nbytes = 0
-        self.count = 0
-        self.constants: dict[Place, Register] = {}
-        self.tables: dict[Place, Memory] = {}
-        # What is made of a register once: one element spread to many, and elements.
-        self.spreads: dict[tuple[Register, int, int], Register] = {}
-        self.elements: dict[tuple[Register, int], Register] = {}
-        self.sources: dict[Register, Register] = {}     # of what is spread, the element
-        self.ranges = Ranges()
-        self.loaded: dict[Register, Place] = {}
-        self.known: dict[Register, int] = {}
-        self.aims: dict[Register, Register] = {}    # where registers begin
-
-    # --- registers ---
-    def new(self, elements: int, dtype: np.dtype, invariant: bool = False) -> Register:
-        if elements > MOST_ELEMENTS or dtype.itemsize not in COPIED:
-            raise Unsuited
-        register = Register(self.count, elements, dtype, self.nbytes, invariant)
-        size = register.room
-        if size > 8:        # vectors are aligned
-            self.nbytes = register.offset = -(-self.nbytes // ALIGNMENT) * ALIGNMENT
-        self.count += 1
-        self.nbytes += size
-        if self.nbytes > _MOST_BYTES:
-            raise Unsuited
-        return register
-
-    def element(self, register: Register, number: int) -> Register:
-        """One element of a register."""
-        if register.elements == 1:
-            return register
-        known = self.elements.get((register, number))
-        if known is None:
-            known = self.elements[register, number] = Register(
-                number, 1, register.dtype, register.offset + number * register.dtype.itemsize,
-                register.invariant, register)
-        return known
-
-    def number(self) -> Register:
-        """A register for a number or an address."""
-        return self.new(1, np.dtype(np.int64))
-
-    def operand(self, place: Place | None) -> int:
-        self.places.append(place)
-        return len(self.places)
-
-    def put(self, opcode: str, target: Register | None, *sources: Register, function: str = "",
-            elements: int = 1, numbers: tuple[int, ...] = (),
-            results: tuple[Register, ...] = ()) -> None:
-        self.block.append(Instruction(opcode, target, sources, function, elements, numbers,
-                                      results))
-
-    def constant(self, place: Place, elements: int, dtype: np.dtype) -> Value:
-        """What is in memory throughout the loop."""
-        if elements <= MOST_ELEMENTS:
-            return self.load(place, elements, dtype)
-        known = self.tables.get(place)
-        if known is None or (known.elements, known.dtype) != (elements, dtype):
-            known = self.tables[place] = self.memory(place, elements, dtype, True)
-        return known
-
-    def memory(self, place: Place | None, elements: int, dtype: np.dtype, is_constant: bool
-               ) -> Memory:
-        """A large array that the code reaches there."""
-        cell = self.new(1, np.dtype(np.int64), True)
-        self.prologue.append(Instruction("point", cell, numbers=(self.operand(place), 0)))
-        return Memory(cell, elements, dtype, is_constant)
-
-    def load(self, place: Place, elements: int, dtype: np.dtype) -> Register:
-        """A register that the code loads from a place of few elements, once."""
-        known = self.constants.get(place)
-        if known is not None and (known.elements, known.dtype) == (elements, dtype):
-            return known
-        register = self.new(elements, dtype, True)
-        self.prologue.append(Instruction("load", register, numbers=(self.operand(place),)))
-        self.constants[place] = register
-        self.loaded[register] = place
-        data = self.plan.constant_at(place)
-        self.ranges.set(register, known_range(data, elements, dtype))
-        if elements == 1 and dtype.kind in "iu" and data is not None \
-                and len(data) == dtype.itemsize:
-            self.known[register] = int(np.frombuffer(data, dtype)[0])
-        return register
-
-    def copy(self, target: Register, source: Register) -> None:
-        if target.dtype == source.dtype and source.elements <= _MOST_SINGLES:
-            for k in range(source.elements):
-                self.put("move", self.element(target, k), self.element(source, k),
-                         numbers=(0, 1, 0, 1))
-        else:
-            self.put("move", target, source, elements=source.elements, numbers=(0, 1, 0, 1))
+class Builder(Registers):
+    """The code of a loop while it is made: of its body, and of the loops and branches in that."""
 
     # --- the outermost loop ---
     def outermost(self, flow: Structure, operands: Sequence[Place],
@@ -440,7 +327,7 @@ class Builder:
 
     def elementwise(self, node: Apply, given: Sequence[Register]) -> Register:
         function = operation(node.name, given[0].dtype, node.dtype)
-        if 1 < node.size <= _MOST_SINGLES and function in singles():
+        if 1 < node.size <= MOST_SINGLES and function in singles():
             invariant = all(x.invariant for x in given)
             result = self.new(node.size, node.dtype, invariant)
             block = self.prologue if invariant else self.block
@@ -450,76 +337,6 @@ class Builder:
             return result
         return self.computed(given, node.size, node.dtype, "apply", function, node.size,
                              name=node.name)
-
-    def computed(self, given: Sequence[Register], elements: int, dtype: np.dtype, opcode: str,
-                 function: str, count: int, numbers: tuple[int, ...] = (),
-                 name: str = "") -> Register:
-        """A function of registers: before the loop where they are known there."""
-        invariant = all(x.invariant for x in given)
-        register = self.new(elements, dtype, invariant)
-        (self.prologue if invariant else self.block).append(
-            Instruction(opcode, register, tuple(given), function, count, numbers, name=name))
-        return register
-
-    def view(self, source: Register, access: Access, shape: tuple[int, ...]) -> Register:
-        """Elements of a register in row-major order."""
-        dims = merged([(size, target, stride) for size, target, stride
-                        in zip(shape, row_major(shape), access.strides, strict=True)])
-        elements = math.prod(shape)
-        if not any(stride for _, _, stride in dims):
-            if elements == 1:
-                return self.element(source, access.offset)
-            known = self.spreads.get((source, elements, access.offset))
-            if known is not None:
-                return known
-            register = self.computed([source], elements, source.dtype, "spread", "", elements,
-                                     (access.offset,))
-            self.sources[register] = self.element(source, access.offset)
-            if register.invariant:
-                self.spreads[source, elements, access.offset] = register
-            return register
-        if access.offset == 0 and dims == [(source.elements, 1, 1)]:
-            return source
-        register = self.new(elements, source.dtype, source.invariant)
-        self.move(register, 0, source, access.offset, dims)
-        return register
-
-    def move(self, target: Register, to: int, source: Register, begin: int,
-             dims: Sequence[tuple[int, int, int]]) -> None:
-        """Copies elements.
-
-        Args:
-          dims: sizes, and strides of target and source.
-        """
-        line = self.line(dims)
-        count, step, source_step = dims[line] if dims else (1, 1, 1)
-        rest = [dim for number, dim in enumerate(dims) if number != line]
-        if math.prod(size for size, _, _ in rest) > MOST_LINES:
-            raise Unsuited
-        offsets = [(to, begin)]
-        for size, target_stride, source_stride in rest:
-            offsets = [(a + i * target_stride, b + i * source_stride)
-                       for a, b in offsets for i in range(size)]
-        block = self.prologue if target.invariant else self.block
-        if count * len(offsets) <= _MOST_SINGLES:
-            block += [Instruction("move", self.element(target, a + i * step),
-                                  (self.element(source, b + i * source_step),),
-                                  numbers=(0, 1, 0, 1))
-                      for a, b in offsets for i in range(count)]
-            return
-        block += [Instruction("move", target, (source,), elements=count,
-                              numbers=(a, step, b, source_step)) for a, b in offsets]
-
-    @staticmethod
-    def line(dims: Sequence[tuple[int, int, int]]) -> int:
-        """The dimension whose elements one instruction moves: the longest, or, as a kernel has
-        vectors of them, one that stays one in the target and comes from a vector or an element."""
-        elements = math.prod(size for size, _, _ in dims)
-        for number, (size, step, source_step) in enumerate(dims):
-            if size >= VECTOR and step == 1 and source_step in (0, 1) \
-                    and elements <= MOST_LINES * size:
-                return number
-        return max(range(len(dims)), key=lambda dim: dims[dim][0], default=-1)
 
     def reduce(self, node: Reduce, source: Register) -> Register:
         shape = node.inputs[0].shape
@@ -585,7 +402,7 @@ class Builder:
         operands = []
         for x in given:
             own = x
-            if x.elements <= _MOST_SINGLES:
+            if x.elements <= MOST_SINGLES:
                 own = self.new(x.elements, x.dtype)
                 self.copy(own, x)
             operands.append(own)
@@ -600,20 +417,6 @@ class Builder:
         word = np.dtype(np.int64)
         return tuple([made[number] if number in made else self.new(-(-size // word.itemsize), word)
                       for number, size in enumerate(node.result_bytes)])
-
-    def table(self, x: Register) -> Memory:
-        """A register as an array that rows are read of: of what is in memory, where it is."""
-        place = self.loaded.get(x)
-        if place is not None:
-            known = self.tables.get(place)
-            if known is None or (known.elements, known.dtype) != (x.elements, x.dtype):
-                known = self.tables[place] = self.memory(place, x.elements, x.dtype, True)
-            return known
-        cell = self.aims.get(x.root)
-        if cell is None:
-            cell = self.aims[x.root] = self.new(1, np.dtype(np.int64), True)
-            self.prologue.append(Instruction("aim", cell, (x.root,), numbers=(0,)))
-        return Memory(cell, x.elements, x.dtype, x.invariant)
 
     def read_rows(self, node: Call, x: Memory, indices: Register,
                   register: Register | None = None) -> Register:
@@ -678,13 +481,6 @@ class Builder:
                                        operation(kind, x.dtype, x.dtype), width, name=kind)
             self.block.append(self.row("write", None, (x.cell, index, update), rows, nbytes))
 
-    def row(self, opcode: str, target: Register | None, sources: tuple[Register, ...], rows: int,
-            stride: int, offset: int = 0, is_bounded: bool = False) -> Instruction:
-        if max(offset, stride) >= 1 << 31:      # beyond an instruction's numbers
-            raise Unsuited
-        return Instruction(opcode, target, sources, numbers=(
-            stride, offset, rows, *([1] if is_bounded else [])))
-
     def inner(self, flow: Structure, given: Sequence[Value],
               read: Sequence[Result]) -> Mapping[int, Value]:
         """A loop or a choice in the body of another."""
@@ -714,12 +510,6 @@ class Builder:
         self.loop(flow, inputs, moves, stacks)
         return made
 
-    def slices(self, register: Register, length: int, reverse: bool) -> tuple[Register, int]:
-        """A register that holds where a stack's next slice is, and the bytes to the next one."""
-        cell, stride = self.number(), register.nbytes // length
-        self.put("aim", cell, register, numbers=((length - 1) * stride if reverse else 0,))
-        return cell, stride
-
     def choice(self, flow: Structure, given: Sequence[Value],
                wanted: Mapping[int, Result]) -> Mapping[int, Value]:
         index, = registers([given[number] for number in flow.index])
@@ -743,11 +533,3 @@ class Builder:
         self.block = outer
         self.block.append(choice)
         return made
-
-    def finished(self) -> LoopCode:
-        without_unread(self.prologue)
-        if sum(1 for _ in every_instruction(self.prologue)) > _MOST_INSTRUCTIONS:
-            raise Unsuited
-        # The block is aligned where it is.
-        return LoopCode(self.prologue, 1 + len(self.places), self.slot,
-                        self.nbytes + ALIGNMENT, self.known)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches, dtypes
-from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Derivative, Host, Inner
@@ -19,6 +18,7 @@ from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl, shows_sharding
 from maxjax._transforms.simplify import simplify_once
+from maxjax.numpy._often import function_of
 
 FLOATS = (dtypes.float32, dtypes.float64)
 WORDS = (dtypes.bool_, *dtypes.INTS, *FLOATS)
@@ -63,7 +63,7 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
                 results = evaluate(*map(np.asarray, arrays), **params)
                 if results is None:
                     if operations is None:
-                        operations = interpreter(simplify_once(jaxpr_of(in_avals, params)))
+                        operations = function_of(simplify_once(jaxpr_of(in_avals, params)))
                     results = operations(*arrays)
                     return results[0] if outputs == 1 else results
                 return results

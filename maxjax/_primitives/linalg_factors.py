@@ -170,9 +170,8 @@ def permutation_of(pivots: np.ndarray, size: int) -> np.ndarray:
     """The order of rows that results from exchanging row i with row ``pivots[i]``, one by one."""
     order, last = [*range(size)], max(size - 1, 0)
     for row, pivot in enumerate(pivots.tolist()):
-        if pivot != row:
-            other = min(max(pivot, 0), last)
-            order[row], order[other] = order[other], order[row]
+        other = min(max(pivot, 0), last)
+        order[row], order[other] = order[other], order[row]
     return np.array(order, np.int32)
 
 
@@ -184,7 +183,6 @@ def _lu_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _lu_evaluate(a: np.ndarray) -> list[np.ndarray]:
-    a = np.asarray(a)
     avals = result_types(_lu_abstract, a.shape, a.dtype)
     if not many_small(a.shape):
         return each(_lu_one, avals, a)

@@ -20,8 +20,59 @@ from maxjax._base.ownership import locked
 from maxjax._ir.interpret import interpreter, runner
 from maxjax._ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var
 from maxjax._ir.liveness import variables
-from maxjax._primitives.arithmetic import div_p
+from maxjax._primitives.arithmetic import (
+    abs_p,
+    add_p,
+    ceil_p,
+    div_p,
+    floor_p,
+    is_finite_p,
+    max_p,
+    min_p,
+    mul_p,
+    neg_p,
+    rem_p,
+    round_p,
+    sign_p,
+    square_p,
+    sub_p,
+)
+from maxjax._primitives.broadcasting import broadcast_in_dim_p, reduce_sum_p
+from maxjax._primitives.comparison import (
+    and_p,
+    eq_p,
+    ge_p,
+    gt_p,
+    le_p,
+    lt_p,
+    ne_p,
+    not_p,
+    or_p,
+    select_n_p,
+    xor_p,
+)
+from maxjax._primitives.convert import convert_element_type_p
+from maxjax._primitives.creation import iota_p
+from maxjax._primitives.cumulative import cummax_p, cummin_p, cumprod_p, cumsum_p
+from maxjax._primitives.dynamic_slice import dynamic_slice_p
+from maxjax._primitives.indexing import gather_p
+from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.lapack import stack_size
+from maxjax._primitives.layout import reshape_p, rev_p, squeeze_p, transpose_p
+from maxjax._primitives.linalg_factors import lu_p, lu_pivots_to_permutation_p, qr_p
+from maxjax._primitives.polynomial import polynomial_p
+from maxjax._primitives.reduction import (
+    argmax_p,
+    argmin_p,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+)
+from maxjax._primitives.slicing import pad_p, slice_p
+from maxjax._primitives.sorting import sort_p
+from maxjax._primitives.transcendental import sqrt_p
 from maxjax._runtime.program import Program, program_of
 
 # A program takes a few microseconds to be called, and as long as hundreds of calls to be planned.
@@ -32,23 +83,21 @@ _MOST_BYTES = 8 << 10
 
 _REAL = frozenset((dtypes.bool_, *dtypes.INTS, dtypes.float32, dtypes.float64))
 
-_COMPARISONS = frozenset(("eq", "ge", "gt", "le", "lt", "ne"))
-_EXTREMES = frozenset(("max", "min"))
-_EXACT = _COMPARISONS | frozenset((
-    "abs", "add", "and", "argmax", "argmin", "broadcast_in_dim", "ceil", "concatenate",
-    "convert_element_type", "div", "dynamic_slice", "floor", "gather", "iota", "is_finite",
-    "lu_pivots_to_permutation", "mul", "neg", "not", "or", "pad", "polynomial", "reduce_and",
-    "reduce_or", "rem", "reshape", "rev", "round", "select_n", "sign", "slice", "sort", "sqrt",
-    "square", "squeeze", "sub", "transpose", "xor",
-    # Functions with a NumPy rule of their own that moves elements or finds positions.
-    "whole_digitize", "whole_searchsorted", "whole_take", "whole_take_along_axis",
-    "whole_triangle"))
+_COMPARISONS = frozenset((eq_p, ge_p, gt_p, le_p, lt_p, ne_p))
+_EXTREMES = frozenset((max_p, min_p))
 # Of integers any order gives the same.
 _OF_INTEGERS = frozenset((
-    "cummax", "cummin", "cumprod", "cumsum", "max", "min", "reduce_max", "reduce_min",
-    "reduce_prod", "reduce_sum"))
+    cummax_p, cummin_p, cumprod_p, cumsum_p, max_p, min_p, reduce_max_p, reduce_min_p,
+    reduce_prod_p, reduce_sum_p))
 # Of one matrix both tiers call the same routine of LAPACK.
-_FACTORS = frozenset(("lu", "qr"))
+_FACTORS = frozenset((lu_p, qr_p))
+# What is added to these has a NumPy rule that moves elements or finds positions.
+exact = {
+    *_COMPARISONS, abs_p, add_p, and_p, argmax_p, argmin_p, broadcast_in_dim_p, ceil_p,
+    concatenate_p, convert_element_type_p, div_p, dynamic_slice_p, floor_p, gather_p, iota_p,
+    is_finite_p, lu_pivots_to_permutation_p, mul_p, neg_p, not_p, or_p, pad_p, polynomial_p,
+    reduce_and_p, reduce_or_p, rem_p, reshape_p, rev_p, round_p, select_n_p, sign_p, slice_p,
+    sort_p, sqrt_p, square_p, squeeze_p, sub_p, transpose_p, xor_p}
 
 
 def function_of(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
@@ -115,23 +164,23 @@ def has_same_bits(closed: ClosedJaxpr) -> bool:
 
 
 def _is_exact(eqn: JaxprEqn, signed: Container[Atom]) -> bool:
-    name = eqn.primitive.name
+    primitive = eqn.primitive
     given, results = [atom.aval for atom in eqn.invars], [var.aval for var in eqn.outvars]
-    if name in _FACTORS:
+    if primitive in _FACTORS:
         return stack_size(given[0]) == 1
     if not all(aval.dtype in _REAL for aval in (*given, *results)):
         return False
     of_integers = all(dtypes.is_integer(aval.dtype) for aval in given)
-    return (name in _EXACT or name in _OF_INTEGERS and of_integers
-            or name == "cumsum" and given[0].dtype == dtypes.float32     # in float64
-            or name in _EXTREMES and eqn.outvars[0] not in signed)
+    return (primitive in exact or primitive in _OF_INTEGERS and of_integers
+            or primitive is cumsum_p and given[0].dtype == dtypes.float32     # in float64
+            or primitive in _EXTREMES and eqn.outvars[0] not in signed)
 
 
 def _ignores_signs(eqn: JaxprEqn, signed: Container[Atom]) -> bool:
     """Whether an equation's results that matter are the same for zeros of either sign."""
-    name, result = eqn.primitive.name, eqn.outvars[0]
-    return name in _COMPARISONS or name in _EXTREMES and result not in signed or (
-        name == "convert_element_type"
+    primitive, result = eqn.primitive, eqn.outvars[0]
+    return primitive in _COMPARISONS or primitive in _EXTREMES and result not in signed or (
+        primitive is convert_element_type_p
         and (not dtypes.is_inexact(result.aval.dtype) or result not in signed))
 
 

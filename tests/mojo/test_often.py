@@ -52,13 +52,14 @@ def without_meshes(monkeypatch: pytest.MonkeyPatch) -> None:
 def programs(monkeypatch: pytest.MonkeyPatch) -> list[ClosedJaxpr]:
     """The operations that stand for several, of calls from now on."""
     made: list[ClosedJaxpr] = []
+    original = _often.function_of
 
     def function_of(closed: ClosedJaxpr) -> Callable[..., Any]:
         made.append(closed)
-        return _often.function_of(closed)
+        return original(closed)
 
-    for module in (_at_once, _whole):
-        monkeypatch.setattr(module, "function_of", function_of)
+    monkeypatch.setattr(_at_once, "function_of", function_of)
+    monkeypatch.setattr(_whole.often, "function_of", function_of)
     return made
 
 

@@ -234,6 +234,8 @@ def _remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """C's remainder, with the sign of ``x``; modulo zero, ``x`` itself for integers."""
     if x.dtype.kind not in "iu":
         return _float_remainder(x, y)
+    if y.size == 1 and y > 0:       # as most often, and no array is made for it
+        return np.fmod(x, y)
     x, y = np.asarray(x), np.asarray(y)
     trap = y == 0
     unsafe = trap | (y == -1) if y.dtype.kind == "i" else trap

@@ -42,6 +42,7 @@ from maxjax._primitives.linalg_rules import (
     matmul,
     on_diagonal,
     real,
+    result_types,
     swapped,
     together,
     upper,
@@ -182,8 +183,7 @@ def _lu_one(a: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _lu_evaluate(a: np.ndarray) -> list[np.ndarray]:
-    a = np.asarray(a)
-    avals = _lu_abstract(ShapedArray(a.shape, a.dtype))
+    avals = result_types(_lu_abstract, a.shape, a.dtype)
     if not many_small(a.shape):
         return each(_lu_one, avals, a)
     return [x.reshape(aval.shape) for x, aval in zip(
@@ -421,7 +421,7 @@ geqrf_p = linalg_primitive(
     "geqrf",
     contract=takes(1, fitting.ranks(2)),
     abstract=_geqrf_abstract, multiple_results=True, calls=_geqrf_call,
-    evaluate=lambda a: each(_geqrf_one, _geqrf_abstract(ShapedArray(a.shape, a.dtype)), a),
+    evaluate=lambda a: each(_geqrf_one, result_types(_geqrf_abstract, a.shape, a.dtype), a),
     no_derivative="the reflections of a QR decomposition have no derivative in JAX either",
     cost=costs.FREE,
 )
@@ -485,7 +485,7 @@ def _qr_evaluate(a: np.ndarray, *, full_matrices: bool, pivoting: bool, use_magm
     a = np.asarray(a)
     *batch, m, n = a.shape
     k = m if full_matrices else min(m, n)
-    avals = _qr_abstract(ShapedArray(a.shape, a.dtype), full_matrices=full_matrices,
+    avals = result_types(_qr_abstract, a.shape, a.dtype, full_matrices=full_matrices,
                          pivoting=pivoting, use_magma=None)
     if pivoting:
         return each(lambda x: _pivoted_one(x, k), avals, a)

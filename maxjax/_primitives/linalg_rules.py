@@ -171,6 +171,28 @@ _workspaces: dict[Any, int] = caches.cache()
 _MOST_WORKSPACES = 1024
 
 
+@functools.lru_cache(_MOST_WORKSPACES)
+def workspace(routine: str, dtype: np.dtype, *sizes: int, **options: object) -> int:
+    """The elements of its workspace that a routine asks for by a function of its own; of two names,
+    the real or the complex one's.
+
+    Raises:
+      LinAlgError: it failed.
+    """
+    names = " ".join(f"{name}_lwork" for name in routine.split())
+    size, info = lapack(names, dtype)(*sizes, **options)
+    check(info)
+    return int(size.real)
+
+
+@functools.lru_cache(_MOST_WORKSPACES)
+def result_types(abstract: Callable[..., Any], shape: Shape, dtype: np.dtype, **params: object
+                 ) -> Any:
+    """The types of a primitive's results for an array: to make them takes as long as a routine for
+    a small matrix."""
+    return abstract(ShapedArray(shape, dtype), **params)
+
+
 def check(info: int) -> None:
     """Raises LinAlgError for a routine that failed."""
     if info:

@@ -41,8 +41,10 @@ from maxjax._primitives.linalg_rules import (
     matmul,
     on_diagonal,
     real,
+    result_types,
     rows,
     together,
+    workspace,
 )
 from maxjax._primitives.linalg_solve import solve
 from maxjax._primitives.reduction import argmax_p
@@ -74,7 +76,7 @@ def _eigh_evaluate(a: np.ndarray, *, lower: bool, sort_eigenvalues: bool, subset
         check(info)
         return vectors, values
 
-    avals = _eigh_abstract(ShapedArray(a.shape, a.dtype))
+    avals = result_types(_eigh_abstract, a.shape, a.dtype)
     if _is_double(a) or not a.size:
         return together(decompose, avals, a)
     return each(decompose_one, avals, a)
@@ -135,10 +137,9 @@ def _eig_one(a: np.ndarray, *, left: bool, right: bool) -> list[np.ndarray]:
     if not np.isfinite(a).all():
         raise np.linalg.LinAlgError("not finite")
     routine = lapack("geev", a.dtype)
-    size, info = lapack("geev_lwork", a.dtype)(len(a), compute_vl=left, compute_vr=right)
-    check(info)
+    options = {"compute_vl": left, "compute_vr": right}
     *values, left_vectors, right_vectors, info = routine(
-        a, compute_vl=left, compute_vr=right, lwork=int(size.real))
+        a, **options, lwork=workspace("geev", a.dtype, len(a), **options))
     check(info)
     wanted = [vectors for vectors, chosen in ((left_vectors, left), (right_vectors, right))
               if chosen]
@@ -387,16 +388,16 @@ def _svd_abstract(a: ShapedArray, *, full_matrices: bool, compute_uv: bool, **pa
 def _svd_one(routine: str, a: np.ndarray, full_matrices: bool,
              compute_uv: bool) -> Sequence[np.ndarray]:
     options = {"compute_uv": compute_uv, "full_matrices": full_matrices}
-    size, _ = lapack(f"{routine}_lwork", a.dtype)(*a.shape, **options)
-    left, values, right, info = lapack(routine, a.dtype)(a, **options, lwork=int(size.real))
+    left, values, right, info = lapack(routine, a.dtype)(
+        a, **options, lwork=workspace(routine, a.dtype, *a.shape, **options))
     check(info)
     return (values, left, right) if compute_uv else (values,)
 
 
 def _svd_evaluate(a: np.ndarray, *, full_matrices: bool, compute_uv: bool, subset_by_index: object,
                   algorithm: enum.Enum | None) -> list[np.ndarray]:
-    avals = _svd_abstract(ShapedArray(a.shape, a.dtype), full_matrices=full_matrices,
-                          compute_uv=compute_uv)
+    avals = result_types(_svd_abstract, a.shape, a.dtype, full_matrices=full_matrices,
+                         compute_uv=compute_uv)
     by_qr = algorithm is not None and algorithm.name == "QR"
     if a.size and (by_qr or compute_uv):
         routine = "gesvd" if by_qr else "gesdd"

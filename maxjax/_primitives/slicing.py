@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,14 +44,14 @@ def _pad_abstract(x: ShapedArray, value: ShapedArray, *,
     return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
 
 
-def _pad_evaluate(x: np.ndarray, value: np.ndarray, *, padding_config: tuple[tuple[int, ...], ...]
-                  ) -> np.ndarray:
-    x = np.asarray(x)
-    shape = _pad_abstract(ShapedArray(x.shape, x.dtype), ShapedArray((), x.dtype),
-                          padding_config=padding_config).shape
-    out = np.full(shape, value, x.dtype)
+@functools.lru_cache(1024)
+def _pad_places(shape: Shape, padding_config: tuple[tuple[int, ...], ...]
+                ) -> tuple[Shape, tuple[slice, ...], tuple[slice, ...]]:
+    """The shape of a padded array, where elements go in it, and where they are taken from."""
+    padded = _pad_abstract(ShapedArray(shape, dtypes.float32), ShapedArray((), dtypes.float32),
+                           padding_config=padding_config).shape
     target, source = [], []
-    for size, (low, _high, interior), total in zip(x.shape, padding_config, shape, strict=True):
+    for size, (low, _high, interior), total in zip(shape, padding_config, padded, strict=True):
         step = interior + 1
         # The first and last elements that a negative padding leaves.
         first = max(0, -(low // step)) if low < 0 else 0
@@ -60,7 +61,15 @@ def _pad_evaluate(x: np.ndarray, value: np.ndarray, *, padding_config: tuple[tup
         source.append(slice(first, last + 1))
         target.append(slice(low + first * step, max(low + last * step + 1, 0), step)
                       if last >= first else slice(0, 0))
-    out[tuple(target)] = x[tuple(source)]
+    return padded, tuple(target), tuple(source)
+
+
+def _pad_evaluate(x: np.ndarray, value: np.ndarray, *, padding_config: tuple[tuple[int, ...], ...]
+                  ) -> np.ndarray:
+    x = np.asarray(x)
+    shape, target, source = _pad_places(x.shape, padding_config)
+    out = np.full(shape, value, x.dtype)
+    out[target] = x[source]
     return out
 
 

@@ -21,7 +21,6 @@ from maxjax._base.meshes import use as mesh_use
 from maxjax._base.source import Warned
 from maxjax._higher_order.jit import jit_p
 from maxjax._ir.control_flow import bodies_of
-from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from maxjax._ir.liveness import has_effects
 from maxjax._ir.primitive import Primitive
@@ -34,6 +33,7 @@ from maxjax._ir.typing import Function
 from maxjax._runtime.array import ArrayImpl
 from maxjax._transforms.quotients import each_alone
 from maxjax._transforms.simplify import simplify_once
+from maxjax.numpy._often import function_of
 
 # Tracing takes as long as some ten calls: what is called seldom, or with another number each time,
 # is not traced.
@@ -43,6 +43,7 @@ _LIMIT = 512      # of kinds of calls of one function
 # Of larger arrays the operations cost most, and their graphs become programs, which are found again
 # by all of them.
 _MOST_BYTES = 8 << 10
+_MOST_RESULT_BYTES = 32 << 10     # of one result: an outer product of small arrays is larger
 _LONG = 16        # of elements of a tuple or list
 
 _STATIC = frozenset((type(None), bool, int, str))
@@ -58,7 +59,7 @@ class _Program:
 
     def __init__(self, name: str, closed: ClosedJaxpr, tree: Any):
         self.closed = closed
-        self.run = interpreter(closed)
+        self.run = function_of(closed)
         self.tree = tree      # None for a single array
         self.primitive = _primitive(name, tree is None)
 
@@ -199,7 +200,8 @@ def _traced(function: Callable[..., Any], args: tuple[Any, ...], options: dict[s
             trace_to_jaxpr(flat, avals, function.__name__, EAGER), jit_p))
     except Exception:       # The function itself, which is called next, says what is wrong.
         return None
-    if any(aval.nbytes > _MOST_BYTES for aval in closed.out_avals) or not _is_simple(closed.jaxpr):
+    if (any(aval.nbytes > _MOST_RESULT_BYTES for aval in closed.out_avals)
+            or not _is_simple(closed.jaxpr)):
         return None
     return _Program(name, closed, tree)
 

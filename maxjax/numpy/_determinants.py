@@ -49,7 +49,7 @@ def _places(x: Array) -> Array:
 def _parity(pivots: Array) -> Array:
     """The parity of the row exchanges: 1 if odd, 0 if even."""
     moved = ufuncs.not_equal(pivots, _places(pivots))
-    return reductions.sum(moved, -1, dtype=np.int32) % 2
+    return reductions.sum(moved, -1, dtype=np.int32) & 1
 
 
 @at_once

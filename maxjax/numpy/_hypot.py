@@ -14,6 +14,7 @@ from maxjax._primitives.arithmetic import add, div, mul, of_the_type, square, su
 from maxjax._primitives.comparison import select
 from maxjax.lax._over_mesh import explicit_mesh
 from maxjax.numpy import _whole_rules as rules
+from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import as_array, promote_args_inexact
 from maxjax.numpy._ufuncs import _maximum, abs, sqrt
 from maxjax.numpy._where import where
@@ -22,6 +23,7 @@ from maxjax.numpy._whole import whole
 __all__ = ["hypot"]
 
 
+@at_once
 def hypot(x1: Any, x2: Any, /) -> Array:
     """sqrt(x1**2 + x2**2) without overflow.
 

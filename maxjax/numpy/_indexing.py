@@ -160,7 +160,7 @@ def _default(dtype: Any, mode: GatherScatterMode) -> FillValue | None:
     return FillValue.of(default_fill(dtype))
 
 
-@whole("take", rules.take, accepts=WORDS)
+@whole("take", rules.take, accepts=WORDS, moves=True)
 def _take_default(a: Array, indices: Array, **options: Any) -> Array:
     return _take_filled(a, indices, fill=None, **options)
 
@@ -214,7 +214,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1,
         fill=fill_parameter(fill_value, arr.dtype) if fills_outside(parsed) else None)
 
 
-@whole("take_along_axis", rules.take_along_axis, accepts=WORDS)
+@whole("take_along_axis", rules.take_along_axis, accepts=WORDS, moves=True)
 @named("take_along_axis", "axis", "mode", "fill", "wrap")
 def _take_along_axis(arr: Array, indices: Array, *, axis: int | None, mode: GatherScatterMode,
                      fill: FillValue | None, wrap: bool) -> Array:

@@ -246,7 +246,7 @@ def _triu(x: Array, *, k: int) -> Array:
     return _kept_triangle(x, k=k, upper=True)
 
 
-@whole("triangle", rules.triangle, WORDS)
+@whole("triangle", rules.triangle, WORDS, moves=True)
 def _kept_triangle(x: Array, *, k: int, upper: bool) -> Array:
     rows, columns = x.shape[-2:]
     mask = shapes.broadcast_to(_lower(rows, columns, k - upper), x.shape)

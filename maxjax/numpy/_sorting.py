@@ -339,7 +339,7 @@ def _keys(x: Array) -> list[Array]:
 _INTEGERS = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
 
-@whole("searchsorted", rules.searchsorted, accepts=(*FLOATS, *dtypes.INTS))
+@whole("searchsorted", rules.searchsorted, accepts=(*FLOATS, *dtypes.INTS), moves=True)
 def _search(x: Array, y: Array, *, side: str, dtype: Any) -> Array:
     return _bisect(x, y, side, dtype)
 
@@ -400,7 +400,7 @@ def digitize(x: ArrayLike, bins: Any, right: bool = False, *, method: str | None
     return _digitize(edges, x, side="right" if not right else "left")
 
 
-@whole("digitize", rules.digitize)
+@whole("digitize", rules.digitize, moves=True)
 def _digitize(edges: Array, x: Array, *, side: str) -> Array:
     rising = searchsorted(edges, x, side)
     falling = edges.shape[0] - searchsorted(repeating.flip(edges), x, side)

@@ -23,11 +23,11 @@ from maxjax.numpy._promotion import check_arraylike, constant, inexact_operand, 
 from maxjax.numpy._special_values import isfinite, isinf
 from maxjax.numpy._ufuncs import abs, exp, sin, square
 from maxjax.numpy._where import where
-from maxjax.numpy._whole import whole
 
 __all__ = ["i0", "sinc"]
 
 
+@at_once
 def sinc(x: Any, /) -> Array:
     """sin(pi x) / (pi x), 1 at 0.
 
@@ -59,7 +59,6 @@ def _named_sinc(x: Any) -> Array:
     return _sinc(x)
 
 
-@whole("sinc", rules.sinc)
 def _sinc(x: Array) -> Array:
     # From the nearest whole number on, where the sine is 0: there the series has all derivatives.
     nearest = stop_gradient_p.bind(round_p.bind(x, rounding_method=1))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import caches, dtypes
-from maxjax._ir.interpret import interpreter
 from maxjax._ir.jaxpr import ClosedJaxpr
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Derivative, Host, Inner
@@ -19,6 +18,7 @@ from maxjax._ir.trace import context
 from maxjax._ir.types import ShapedArray
 from maxjax._runtime.array import ArrayImpl, shows_sharding
 from maxjax._transforms.simplify import simplify_once
+from maxjax.numpy import _often as often
 
 FLOATS = (dtypes.float32, dtypes.float64)
 WORDS = (dtypes.bool_, *dtypes.INTS, *FLOATS)
@@ -26,7 +26,8 @@ _LIMIT = 1024     # of cached jaxprs
 
 
 def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FLOATS,
-          outputs: int = 1) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+          outputs: int = 1, moves: bool = False
+          ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Makes a function of arrays a single operation, outside transformations.
 
     Under a transformation the function is unchanged, as are its jaxpr, its derivatives and its
@@ -37,6 +38,7 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
         None where the function's own operations must be used.
       accepts: the dtypes that the rule supports.
       outputs: the number of results; a tuple if more than one.
+      moves: elements are moved or positions found: nothing is rounded.
     """
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         jaxprs: dict[Any, ClosedJaxpr] = caches.cache()
@@ -63,7 +65,7 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
                 results = evaluate(*map(np.asarray, arrays), **params)
                 if results is None:
                     if operations is None:
-                        operations = interpreter(simplify_once(jaxpr_of(in_avals, params)))
+                        operations = often.function_of(simplify_once(jaxpr_of(in_avals, params)))
                     results = operations(*arrays)
                     return results[0] if outputs == 1 else results
                 return results
@@ -75,6 +77,9 @@ def whole(name: str, evaluate: Callable[..., Any], accepts: tuple[Any, ...] = FL
             multiple_results=outputs > 1,
             derivative=Derivative(missing="transformations see the operations that it stands for"),
             inner=Inner(expand=jaxpr_of))
+
+        if moves:
+            often.exact.add(primitive)
 
         @functools.wraps(function)
         def call(*arrays: Any, **params: Any) -> Any:

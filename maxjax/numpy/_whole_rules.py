@@ -64,24 +64,6 @@ def complex_sinc_series(dtype: np.dtype) -> list[float]:
     return [(-1) ** k / math.factorial(2 * k + 1) for k in range(6 if dtype.itemsize == 8 else 10)]
 
 
-def sinc(x: Any) -> Any:
-    """By the operations of ``_special_functions._sinc``."""
-    if x.size >= native.FEWEST:
-        return None
-    kind = x.dtype.type
-    nearest = np.rint(x)
-    rest = np.where(np.isinf(x), kind(0), x - nearest)
-    square = rest * rest
-    *lower, series = map(kind, sinc_series(x.dtype))
-    for coefficient in lower[::-1]:
-        series = series * square + coefficient
-    correction = square * series
-    is_odd = 2 * np.rint(kind(0.5) * nearest) != nearest
-    value = (rest + rest * correction) / np.where(is_odd, -x, np.where(nearest == 0, kind(1), x))
-    value = np.where(rest == 0, value - value, value)
-    return np.where(nearest == 0, kind(1) + correction, value)
-
-
 def modf(x: Any) -> Any:
     """Unlike C's, the fraction of an infinity is NaN."""
     integral = np.trunc(x)

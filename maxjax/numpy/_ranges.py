@@ -15,7 +15,15 @@ from maxjax._ir.dimensions import Dimension, broadcast_shapes, is_dimension, lar
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import joining, layout
-from maxjax._primitives.arithmetic import abs_p, complex_p, floor_p, imag_p, real_p
+from maxjax._primitives.arithmetic import (
+    abs_p,
+    add_p,
+    complex_p,
+    floor_p,
+    imag_p,
+    mul_p,
+    real_p,
+)
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.comparison import eq, select
 from maxjax._primitives.convert import convert_element_type
@@ -128,8 +136,9 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | No
     wide = dtypes.float32 if narrow and by is not None else own
     line = iota(wide, size)
     if by is not None and by != 1:
-        line = _element(by, wide) * line
-    return on_device(cast(_element(first, wide) + line, own), device, out_sharding)
+        line = mul_p.bind(_element(by, wide), line)
+    line = add_p.bind(_element(first, wide), line)
+    return on_device(cast(line, own), device, out_sharding)
 
 
 def _count(first: Any, last: Any, by: Any) -> Any:

@@ -174,7 +174,7 @@ if len(sys.argv) > 1:
     time.sleep(60)
 """)
     command = [sys.executable, "-m", "maxjax.distributed", "-n", "2", str(script)]
-    good = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60,
+    good = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300,
                           check=False)
     assert good.returncode == 0, good.stdout
     assert sorted(good.stdout.splitlines()) == ["[0] hello from 0", "[1] hello from 1"]

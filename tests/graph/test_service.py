@@ -398,7 +398,7 @@ def test_max_compiles_and_runs(tmp_path):
     try:
         job = service.submit(b"kinds" + versions().encode() + cpu_target().encode(), "kinds",
                              nothing)
-        path = service.wait(job, timeout=300)
+        path = service.wait(job)
     finally:
         service.shutdown()
     assert set(job.phases) == {"import", "session", "build", "compile", "export"}

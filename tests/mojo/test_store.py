@@ -438,7 +438,7 @@ def test_two_processes_build_a_kernel_once(cache, compiler):
     compiler.does('sleep 1; cp "$library" "$out"')
     body = "print(kernels.build(SOURCES[{}]), len(kernels.find(SOURCES)))"
     processes = [start(cache, body.format(span)) for span in (":20", ":20", "10:30")]
-    assert [process.communicate(timeout=30)[0] for process in processes] == ["None 20\n"] * 2 + [
+    assert [process.communicate(timeout=300)[0] for process in processes] == ["None 20\n"] * 2 + [
         f"None {len(again(KernelStore(cache=cache)).find(SOURCES))}\n"]
     assert len(compiler.runs) <= 3 and leftovers(cache) == []
     identity = toolchain.identity().count("@export")

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._base.lazy import scipy_special
+from maxjax._base.native import FEWEST
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Host
 from maxjax._ir.trace import Array, aval_of
@@ -93,7 +94,7 @@ def _erf_inv(x: np.ndarray) -> np.ndarray:
 
 
 erf_inv_p = _special(
-    "erf_inv", vectorized("erf_inv", _erf_inv),
+    "erf_inv", vectorized("erf_inv", _erf_inv, FEWEST),
     lambda t, x, out: mul(constant(math.sqrt(math.pi) / 2, x), mul(t, exp(square(out)))),
     keeps_zero=True, cost=costs.elementwise(36, 2))
 
@@ -156,11 +157,12 @@ lgamma_p = _special(
 bessel_i1e_p = _special(
     # SciPy's loses the sign of a zero.
     "bessel_i1e",
-    vectorized("bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x))),
+    vectorized("bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x)),
+               FEWEST),
     lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)), keeps_zero=True,
     cost=costs.ELEMENTWISE)
 bessel_i0e_p = _special(
-    "bessel_i0e", vectorized("bessel_i0e", lambda x: scipy_special.i0e(x)),
+    "bessel_i0e", vectorized("bessel_i0e", lambda x: scipy_special.i0e(x), FEWEST),
     lambda t, x, out: mul(t, sub(bessel_i1e_p.bind(x), mul(sign(x), out))),
     cost=costs.ELEMENTWISE)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from maxjax._base.dtypes import FLOATS
 from maxjax._base.lazy import scipy_special
+from maxjax._base.native import FEWEST
 from maxjax._ir.contract import takes
 from maxjax._ir.rule_groups import Host
 from maxjax._ir.typing import HostValue
@@ -90,7 +91,7 @@ def _erfcx(x: np.ndarray) -> Any:
 
 erfcx_p = elementwise(
     "erfcx", accepts=FLOATING,
-    evaluate=widened(vectorized("erfcx", _quietly(_erfcx))),
+    evaluate=widened(vectorized("erfcx", _quietly(_erfcx), FEWEST)),
     kernels=(Kernel("erfcx", FLOATS),),
     no_derivative=NO_RULE)
 
@@ -99,7 +100,7 @@ def _normal(name: str) -> Any:
     """With a kernel of float32 and float64: ``jax.scipy.special`` refuses other operands."""
     wide = accepted("float32 float64")
     return elementwise(
-        name, accepts=wide, evaluate=vectorized(name, _quietly(_exact(name))),
+        name, accepts=wide, evaluate=vectorized(name, _quietly(_exact(name)), 4096),
         kernels=(Kernel(name, tuple(wide)),), no_derivative=NO_RULE)
 
 

@@ -87,6 +87,7 @@ def bits(value: float, dtype: np.dtype) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
+@functools.cache
 def one_bits(dtype: np.dtype) -> int:
     """The bits of one; the real part's, of a complex dtype."""
     real = dtypes.real_dtype(dtype)

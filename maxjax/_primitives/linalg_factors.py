@@ -169,8 +169,7 @@ def _lu_abstract(a: ShapedArray) -> tuple[ShapedArray, ...]:
 def permutation_of(pivots: np.ndarray, size: int) -> np.ndarray:
     """The order of rows that results from exchanging row i with row ``pivots[i]``, one by one."""
     order, last = [*range(size)], max(size - 1, 0)
-    for row, pivot in enumerate(pivots.tolist()):
-        other = min(max(pivot, 0), last)
+    for row, other in enumerate(np.clip(pivots, 0, last).tolist()):
         order[row], order[other] = order[other], order[row]
     return np.array(order, np.int32)
 

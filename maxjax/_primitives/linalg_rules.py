@@ -274,7 +274,7 @@ def lower_call(ctx: Lowering, call: Call, values: Sequence[object]) -> list[Any]
         lapack_calls.lower(ctx, call, wide), ctx.out_avals, strict=True)]
 
 
-def _through_lapack(calls: Callable[..., Call | None], evaluate: Callable[..., Any],
+def _through_lapack(calls: Callable[..., Call | None], rank: int, evaluate: Callable[..., Any],
                     multiple_results: bool) -> dict[str, Any]:
     """The rules of a primitive for which the pack has a function (``linalg_primitive``)."""
     def call_for(avals: Sequence[ShapedArray], params: Params) -> Call | None:
@@ -285,7 +285,8 @@ def _through_lapack(calls: Callable[..., Call | None], evaluate: Callable[..., A
 
     def evaluate_together(*arrays: np.ndarray, **params: Any) -> Any:
         arrays = tuple(map(np.asarray, arrays))
-        if arrays[0].size >= native.FEWEST and arrays[0].dtype in LAPACK_DTYPES:
+        first = arrays[0]
+        if first.ndim > rank and first.size >= native.FEWEST and first.dtype in LAPACK_DTYPES:
             call = call_for([ShapedArray(x.shape, x.dtype) for x in arrays], params)
             outs = None if call is None else lapack_calls.run(call, arrays)
             if outs is not None:
@@ -327,7 +328,8 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
         there is another.
     """
     if calls is not None:
-        rules = {**_through_lapack(calls, rules["evaluate"], rules.get("multiple_results", False)),
+        rules = {**_through_lapack(calls, rank, rules["evaluate"],
+                                    rules.get("multiple_results", False)),
                  **{name: rule for name, rule in rules.items() if name != "evaluate"}}
         host_condition = rules.pop("condition")
 

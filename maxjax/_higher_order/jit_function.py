@@ -55,7 +55,7 @@ from maxjax._higher_order.target import Target
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.refs import Ref
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import StagingTrace, is_staging, trace_to_jaxpr
+from maxjax._ir.staging import StagingTrace, is_staging, trace_to_jaxpr, traces_eager_call
 from maxjax._ir.symbolic import scope_of
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
@@ -273,7 +273,8 @@ class PjitFunction:
         if context.trace is installed.runtime and not any(isinstance(x, Tracer) for x in given):
             entry.check_use()
             return installed.runtime.call(entry.call, operands)
-        if self._inline and self._shardings is None and isinstance(context.trace, StagingTrace):
+        if (self._inline and self._shardings is None and isinstance(context.trace, StagingTrace)
+                and not traces_eager_call()):
             return eval_jaxpr(entry.closed.jaxpr, entry.closed.consts, *given)
         results = jit_p.bind(*given, jaxpr=entry.closed, name=self.function_name)
         asked = entry.call.asked

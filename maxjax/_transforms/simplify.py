@@ -398,9 +398,24 @@ def simplify_bodies(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
     """All passes."""
+    return _improved(select_products(_flat(closed)))
+
+
+def simplify_operations(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Like ``simplify_once``, for operations that are no program together in JAX: a boolean that
+    one converts and another multiplies with is a number by then."""
+    simplified = _improved(_flat(closed))
+    note(simplified, simplify_once, simplified)
+    return simplified
+
+
+def _flat(closed: ClosedJaxpr) -> ClosedJaxpr:
+    return _hoisted(simplify_bodies(literals_inside(inline_calls(closed))))
+
+
+def _improved(closed: ClosedJaxpr) -> ClosedJaxpr:
     return eliminate_dead_code(orient_products(multiply_matrices(rewrite(
-        cut_regularly(eliminate_common_subexpressions(mask_updates(select_products(_hoisted(
-            simplify_bodies(literals_inside(inline_calls(closed))))))))))))
+        cut_regularly(eliminate_common_subexpressions(mask_updates(closed)))))))
 
 
 def _hoisted(closed: ClosedJaxpr) -> ClosedJaxpr:

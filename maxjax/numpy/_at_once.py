@@ -32,7 +32,7 @@ from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Function
 from maxjax._runtime.array import ArrayImpl
 from maxjax._transforms.quotients import each_alone
-from maxjax._transforms.simplify import simplify_once
+from maxjax._transforms.simplify import simplify_operations
 from maxjax.numpy._often import function_of
 
 # Tracing takes as long as some ten calls: what is called seldom, or with another number each time,
@@ -196,7 +196,7 @@ def _traced(function: Callable[..., Any], args: tuple[Any, ...], options: dict[s
         return results
 
     try:
-        closed = simplify_once(each_alone(
+        closed = simplify_operations(each_alone(
             trace_to_jaxpr(flat, avals, function.__name__, EAGER), jit_p))
     except Exception:       # The function itself, which is called next, says what is wrong.
         return None

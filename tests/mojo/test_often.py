@@ -60,6 +60,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[ClosedJaxpr]:
 
     monkeypatch.setattr(_at_once, "function_of", function_of)
     monkeypatch.setattr(_whole.often, "function_of", function_of)
+    maxjax.clear_caches()       # what another test has made would not be made again
     return made
 
 

@@ -157,6 +157,23 @@ def test_quotients_are_the_same_in_all_calls(text: str, dtype: str) -> None:
 PUBLIC = [name for name in tables() if name.startswith("jax.") and decorated(name)]
 
 
+@pytest.mark.parametrize("text", [
+    "number * x", "x * mask", "n.multiply(mask, x) + 1", "number * (x + 1)", "n.cumsum(mask * x)",
+    "(x - mask) * number", "mask * number / 0"])
+def test_booleans_that_one_operation_converts_and_another_multiplies(
+        text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_at_once, "decorated", [])
+    # Within one operation a product with a boolean is a choice, which NaN and infinities show.
+    def function(n: Any, mask: Any, x: Any) -> Any:
+        return eval(text, {"n": n, "mask": mask, "x": x, "number": mask.astype(np.float32)})
+
+    repeated = _at_once.at_once(lambda mask, x: function(jnp, mask, x))
+    mask, x = np.asarray([False, True, False, True]), np.asarray([np.inf, np.inf, np.nan, 2], "f4")
+    expected = function(jax.numpy, *map(jax.numpy.asarray, (mask, x)))
+    for _ in range(40):
+        np.testing.assert_array_equal(repeated(*map(jnp.asarray, (mask, x))), expected)
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_repeated_rows_are_as_the_first(name: str) -> None:
     """The rows of the compat suite, which compares their first calls with JAX's."""

@@ -111,6 +111,7 @@ def _outcome(library: Any, call: Callable[[Any], Any]) -> tuple[str, Any]:
         text = str(error).replace("maxjax", "jax")
         # JAX jits private functions of other names; a set of types is in no order.
         text = re.sub(r"<(function|jnp.ufunc) [^>]*>", "<function>", text)
+        text = re.sub(r" at 0x[0-9a-f]+", "", text)     # of what is within another function
         return type(error).__name__, re.sub(r"subtypes of .*", "", text)
     return "no error", [(leaf.dtype, leaf.shape, np.asarray(leaf)) for leaf in
                         library.tree.leaves(result)]

@@ -18,6 +18,7 @@ from maxjax._higher_order.api import jit
 from maxjax._higher_order.constraints import resharded, with_out_sharding
 from maxjax._higher_order.named_calls import named
 from maxjax._ir import dimensions
+from maxjax._ir.staging import traces_eager_call
 from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import broadcasting, creation, layout, slicing
@@ -361,11 +362,15 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
         return layout.reshape(roll(flat, shift, 0), x.shape)
     axes = [canonical_axis(i, x.ndim) for i in _sequence(axis)]
     check_roll(x, axes)
-    if any(isinstance(value, Tracer) and value.concrete() is None for value in several):
+    if not traces_eager_call() and any(
+            isinstance(value, Tracer) and value.concrete() is None for value in several):
         amounts = [value for part in several for value in (
             [part] if not np.ndim(part) else [part[i] for i in range(part.shape[0])])]
     else:
-        amounts = np.asarray(concrete(shift, "")).reshape(-1).tolist()
+        known = np.asarray(concrete(shift, ""))
+        if known.dtype.kind not in "biu" and known.size:      # the nearest int32, as in programs
+            known = np.asarray(convert_element_type(known, dtypes.int32))
+        amounts = known.reshape(-1).tolist()
         # As one program, so that the result has the sharding of ``x``.
         if is_spread(x) and amounts:
             return _roll_spread(x, tuple(amounts), tuple(axes))
@@ -402,8 +407,9 @@ def _rolled(x: Array, amount: Any, axis: int) -> Array:
             dimensions.is_dimension(length) and length.lower() <= abs(amount)):
         # The remainder first: the least integer has no negative, and int32 not every amount.
         wide = as_array(amount, "roll")
-        offset = ((wide if wide.dtype.itemsize > 4 else wide.astype(dtypes.int32))
-                  % length).astype(dtypes.int32)
+        if not dtypes.is_integer(wide.dtype) or wide.dtype.itemsize <= 4:
+            wide = wide.astype(dtypes.int32)
+        offset = (wide % length).astype(dtypes.int32)
         if isinstance(length, int):
             return dynamic_slice_in_dim(concatenate_p.bind(x, x, dimension=axis),
                                         length - offset, length, axis)

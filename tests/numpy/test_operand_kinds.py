@@ -281,6 +281,11 @@ d.vmap(lambda x: l.convert_element_type(x, 'int32'))(B[:3])
 j.arange(3.) * L[0]; j.arange(3.) + np.uint64(2**40 + 5); j.arange(3) * L[0]; j.linspace(0, L[0], 3)
 j.fill_diagonal(j.ones((3, 3)), L[0], inplace=False); j.where(T, L[0], 1.5); j.maximum(1.5, L[0])
 j.concatenate([L, j.ones(1)]); j.piecewise(j.arange(3.), [j.arange(3) > 0], [L[0], 1.])
+[j.roll(j.arange(9), s) for s in (1.5, 3e9, -3e9, j.nan, np.array([3e9, 1.5]), j.float16(-2.5), \
+(3e9, 1), np.uint32(2**32 - 1)) for _ in range(7)]
+[j.roll(j.arange(9), j.asarray(s, t)) for s, t in ((3e9, 'float32'), (2**32 - 1, 'uint32'), \
+(-1.5, 'float16')) for _ in range(7)]
+[d.jit(j.roll)(j.arange(9), s) for s in (1.5, -3e9, j.float32(3e9), j.uint32(2**32 - 1), j.inf)]
 """
 
 # How many values there are is computed in the dtypes that the arguments have.
@@ -316,6 +321,7 @@ for m, c in ((1., 2.), (j.ones(2, t), 2.), (j.ones(2, t), j.eye(2, dtype=t)))]
 ('bool', 'float32', 'float64', 'int32', 'int64', 'uint8')]
 [d.random.choice(d.random.key(3), 8, (5,), False, p=W.astype(t)) for t in \
 ('bool', 'float32', 'float64', 'int32', 'int64', 'uint8')]
+[f(j.arange(9), s) for s in (-1.5, 3e9, j.asarray(-1.5), j.inf) for f in (j.roll, d.jit(j.roll))]
 j.isclose(j.int64(-2**63), j.int64(2**63 - 1)); j.isclose(j.uint64(2**64 - 1), j.uint64(2**64 - 2))
 """
 

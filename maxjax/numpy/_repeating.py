@@ -369,7 +369,7 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
     else:
         known = np.asarray(concrete(shift, ""))
         if known.dtype.kind not in "biu" and known.size:      # the nearest int32, as in programs
-            known = np.asarray(convert_element_type(known, dtypes.int32))
+            known = np.asarray(convert_element_type(as_array(known), dtypes.int32))
         amounts = known.reshape(-1).tolist()
         # As one program, so that the result has the sharding of ``x``.
         if is_spread(x) and amounts:

@@ -157,8 +157,7 @@ lgamma_p = _special(
 bessel_i1e_p = _special(
     # SciPy's loses the sign of a zero.
     "bessel_i1e",
-    vectorized("bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x)),
-               FEWEST),
+    vectorized("bessel_i1e", lambda x: np.where(x == 0, x, scipy_special.i1e(x)), FEWEST),
     lambda t, x, out: mul(t, _bessel_i1e_slope(x, out)), keeps_zero=True,
     cost=costs.ELEMENTWISE)
 bessel_i0e_p = _special(

@@ -362,13 +362,14 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
         return layout.reshape(roll(flat, shift, 0), x.shape)
     axes = [canonical_axis(i, x.ndim) for i in _sequence(axis)]
     check_roll(x, axes)
+    # A repeated eager call is refused here, and stays as it is: known amounts of any size count.
     if not traces_eager_call() and any(
             isinstance(value, Tracer) and value.concrete() is None for value in several):
         amounts = [value for part in several for value in (
             [part] if not np.ndim(part) else [part[i] for i in range(part.shape[0])])]
     else:
         known = np.asarray(concrete(shift, ""))
-        if known.dtype.kind not in "biu" and known.size:      # the nearest int32, as in programs
+        if known.dtype.kind not in "biu" and known.size:      # cut to int32, as in programs
             known = np.asarray(convert_element_type(as_array(known), dtypes.int32))
         amounts = known.reshape(-1).tolist()
         # As one program, so that the result has the sharding of ``x``.

@@ -162,8 +162,9 @@ PUBLIC = [name for name in tables() if name.startswith("jax.") and decorated(nam
     "(x - mask) * number", "mask * number / 0"])
 def test_booleans_that_one_operation_converts_and_another_multiplies(
         text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within one operation a product with a boolean is a choice, which NaN and infinities show."""
     monkeypatch.setattr(_at_once, "decorated", [])
-    # Within one operation a product with a boolean is a choice, which NaN and infinities show.
+
     def function(n: Any, mask: Any, x: Any) -> Any:
         return eval(text, {"n": n, "mask": mask, "x": x, "number": mask.astype(np.float32)})
 

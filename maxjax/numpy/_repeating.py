@@ -24,7 +24,7 @@ from maxjax._ir.typing import ArrayLike
 from maxjax._primitives import broadcasting, creation, layout, slicing
 from maxjax._primitives.arithmetic import min_p
 from maxjax._primitives.broadcasting import broadcast_in_dim
-from maxjax._primitives.convert import convert_element_type
+from maxjax._primitives.convert import convert, convert_element_type
 from maxjax._primitives.cumulative import cumsum_p
 from maxjax._primitives.joining import concatenate_p
 from maxjax._primitives.layout import rev_p
@@ -34,6 +34,7 @@ from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import check_roll, explicit_mesh, partitions
 from maxjax.lax._slicing import dynamic_slice_in_dim
 from maxjax.numpy._at_once import at_once
+from maxjax.numpy._creation import asarray
 from maxjax.numpy._promotion import (
     apart,
     as_array,
@@ -370,7 +371,7 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
     else:
         known = np.asarray(concrete(shift, ""))
         if known.dtype.kind not in "biu" and known.size:      # cut to int32, as in programs
-            known = np.asarray(convert_element_type(as_array(known), dtypes.int32))
+            known = convert(known.astype(asarray(shift).dtype), dtypes.int32)
         amounts = known.reshape(-1).tolist()
         # As one program, so that the result has the sharding of ``x``.
         if is_spread(x) and amounts:

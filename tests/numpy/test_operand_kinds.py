@@ -286,6 +286,9 @@ j.concatenate([L, j.ones(1)]); j.piecewise(j.arange(3.), [j.arange(3) > 0], [L[0
 [j.roll(j.arange(9), j.asarray(s, t)) for s, t in ((3e9, 'float32'), (2**32 - 1, 'uint32'), \
 (-1.5, 'float16')) for _ in range(7)]
 [d.jit(j.roll)(j.arange(9), s) for s in (1.5, -3e9, j.float32(3e9), j.uint32(2**32 - 1), j.inf)]
+[d.jit(lambda x: j.roll(x, s))(j.arange(9)) for s in (1.5, 3e9, -3e9, np.float64(3.7), \
+np.array([3e9, 1.5]), (2.5, 1))]
+d.vmap(lambda x: j.roll(x, 2.5))(j.arange(9).reshape(3, 3)); d.grad(lambda x: j.roll(x, 1.5)[0])(F)
 """
 
 # How many values there are is computed in the dtypes that the arguments have.

@@ -239,6 +239,7 @@ class Tracer(Array):
 
     __slots__ = ("_trace",)
     _trace: Trace
+    __array_priority__ = 1000
 
     def __init__(self, trace: Trace, aval: ShapedArray):
         self._trace = trace

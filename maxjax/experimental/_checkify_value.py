@@ -229,7 +229,8 @@ check_p = Primitive(
     host=Host(reason="a check that nothing looks at"),
     outside=Outside(eager=_check_eager),
     effects=Effectful(
-        lambda structure, debug: frozenset() if debug else frozenset({_check_effect})),
+        # An error of no checks cannot be one.
+        lambda structure, debug: frozenset({_check_effect} if structure[0] and not debug else ())),
     jvp=lambda primals, tangents, **params: (check_p.bind(*primals, **params), []),
     batch=_check_batch,
     factors=replicated_factors,

@@ -174,6 +174,9 @@ ALONE = {
     "categories": lambda J, C: [sorted(x.__name__ for x in getattr(C, name)) for name in (
         *CATEGORIES, "float_checks", "automatic_checks")],
     "nothing": lambda J, C: C.init_error.get(),
+    "an error of no checks in jit": lambda J, C: J.jit(lambda x: (
+        C.check_error(C.checkify(lambda x: x)(x)[0]), x))(1.),
+    "thrown in jit": lambda J, C: J.jit(lambda x: C.checkify(positive(J, C))(x)[0].throw())(1.),
 }
 
 

@@ -17,7 +17,8 @@ from maxjax._max.mojo.check_code import check_loop
 from maxjax._max.mojo.loop_memory import MOST_ELEMENTS
 from maxjax._max.mojo.loop_windows import window
 from maxjax._max.mojo.scalar_code import Repeat, every_instruction
-from tests.mojo.test_small_loops import check, check_kernels, codes, every_loop, planned
+from tests.mojo.test_small_loop_kernels import check_kernels
+from tests.mojo.test_small_loops import check, codes, every_loop, planned
 
 pytestmark = pytest.mark.xdist_group("mojo")
 

@@ -34,6 +34,9 @@ from maxjax._max.mojo.rebuild import rebuilt
 # A row of so many elements or fewer is short, one of so many or more is long; smaller values are
 # not worth another plan.
 _SHORT, _LONG, _LEAST_ELEMENTS = 8, 12, 256
+# Up to so many are a fraction of a long row's pace still: worth it where nothing is transposed but
+# what is broadcast, as in the distances between all pairs of points.
+_SHORT_WITHOUT_BORDER = 48
 # The same of what is computed once: a plan that suits few sizes better is another one for others,
 # and compiles for them.
 _LONG_ONCE, _LEAST_ELEMENTS_ONCE = 32, 4096
@@ -66,15 +69,20 @@ def turn_short_dimensions(context: MojoContext, results: Sequence[Node], is_repe
 def trailing_count(shape: tuple[int, ...]) -> int:
     """How many trailing dimensions of a shape make short rows of a value that could have long ones.
     """
+    return (_count_within(shape, _SHORT, _LONG)
+            or _count_within(shape, _SHORT_WITHOUT_BORDER, _LONG_ONCE))
+
+
+def _count_within(shape: tuple[int, ...], short: int, long: int) -> int:
     count, row = 0, 1
     for size in reversed(shape):
-        if row * size > _SHORT:
+        if row * size > short:
             break
         row *= size
         count += 1
     else:
         return 0
-    if row == 1 or shape[-1 - count] < _LONG or math.prod(shape) < _LEAST_ELEMENTS:
+    if row == 1 or shape[-1 - count] < long or math.prod(shape) < _LEAST_ELEMENTS:
         return 0
     return count
 
@@ -136,6 +144,8 @@ def _is_worth_it(region: Sequence[Node], users: Mapping[Node, Sequence[Node]],
             elif not isinstance(user, View) or 2 * user.size > node.size:
                 border.add(node)
     border |= inside & wanted
+    if border and math.prod(shape[first:]) > _SHORT:
+        return False
     return gains > 0 and 3 * len(border) <= gains + len(region)
 
 

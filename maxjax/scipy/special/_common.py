@@ -69,9 +69,11 @@ def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def short(x: Any) -> Any:
-    """The leading 24 bits of float64: products with them are exact."""
-    bits = lax.bitcast_convert_type(x, dtypes.uint64)
-    return lax.bitcast_convert_type(bits & np.uint64(2**64 - 2**29), dtypes.float64)
+    """The leading half of the bits of float64 or float32: products with them are exact."""
+    word, last = ((np.uint64, 29) if x.dtype == dtypes.float64 else (np.uint32, 12))
+    kept = word(2**(8 * x.dtype.itemsize) - 2**last)
+    return lax.bitcast_convert_type(lax.bitcast_convert_type(x, dtypes.as_dtype(word)) & kept,
+                                    x.dtype)
 
 
 def strong(x: Any) -> Any:

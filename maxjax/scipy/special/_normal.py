@@ -26,7 +26,6 @@ from maxjax._primitives.special_functions import (
 from maxjax.numpy._at_once import all_at_once
 from maxjax.numpy._promotion import bind, check_arraylike
 from maxjax.scipy.special._common import (
-    in_float64,
     only_wide,
     operands,
     refuse_complex,
@@ -35,8 +34,9 @@ from maxjax.scipy.special._common import (
 )
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
-# sqrt(1 / 2) minus its float64 value
-ROOT_HALF_REST = -4.833646656726457e-17
+# sqrt(1 / 2) minus its value in a dtype
+ROOT_HALF_RESTS = {dtypes.float64: -4.833646656726457e-17,
+                   dtypes.float32: math.sqrt(0.5) - float(np.float32(math.sqrt(0.5)))}
 
 
 def erf(x: Any) -> Array:
@@ -172,19 +172,19 @@ def ndtr(x: Any) -> Array:
 
 
 @custom_jvp
-@in_float64
-def _ndtr(x: Any, *, wide: bool) -> Any:
-    root = math.sqrt(0.5)
+def _ndtr(x: Any) -> Any:
+    root = x.dtype.type(math.sqrt(0.5))
+    high = short(root)
     scaled = x * root
     size = jnp.abs(scaled)
-    tail = lax.erfc(size)
-    if wide:
-        # The tail would magnify the rounding of x / sqrt(2) to a hundred units in the last place.
-        part, high = jnp.where(size < 40, x, 0), short(root)
-        head = short(part)
-        rest = (head * high - scaled) + head * (root - high) + (part - head) * root
-        rest = jnp.where(size < 40, rest + part * ROOT_HALF_REST, 0)
-        tail = tail - TWO_OVER_ROOT_PI * jnp.exp(-size * size) * jnp.sign(x) * rest
+    # The tail would magnify the rounding of x / sqrt(2) to a hundred units in the last place.
+    part = jnp.where(size < 40, x, 0)
+    head = short(part)
+    rest = (head * high - scaled) + head * (root - high) + (part - head) * root
+    rest = jnp.where(size < 40, rest + part * ROOT_HALF_RESTS[x.dtype], 0) * jnp.sign(x)
+    # Komatu's bound on the logarithm's slope; what it lacks is no part of a unit.
+    near = jnp.minimum(size, 40)
+    tail = lax.erfc(size) * (1 - (near + jnp.sqrt(near * near + 4 / math.pi)) * rest)
     value = jnp.where(size < root, 1 + lax.erf(scaled), jnp.where(scaled > 0, 2 - tail, tail))
     return 0.5 * value
 

@@ -162,9 +162,16 @@ def special(dtype: str | None = None) -> Input:
     return Input(make, dtype, f"{dtype or ''} special values", fixed=True)
 
 
+def identities(shape: tuple[int, ...]) -> np.ndarray:
+    return np.broadcast_to(np.eye(*shape[-2:], dtype=bool), shape)
+
+
 def matrix(*shape: int, dtype: str | None = None) -> Input:
-    """Random and well-conditioned: square matrices have a dominant diagonal, all different."""
+    """Random and well-conditioned: square matrices have a dominant diagonal, all different. Of
+    booleans, which random ones would be all true and singular, the identity."""
     def make(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+        if dtype == np.bool_:
+            return identities(shape)
         values = rng.normal(size=shape)
         if kind_of(dtype.name) == "c":
             values = values + 1j * rng.normal(size=shape)
@@ -175,8 +182,11 @@ def matrix(*shape: int, dtype: str | None = None) -> Input:
 
 
 def positive_definite(*shape: int, dtype: str | None = None) -> Input:
-    """Random Hermitian positive definite matrices with eigenvalues well apart."""
+    """Random Hermitian positive definite matrices with eigenvalues well apart; of booleans, the
+    identity."""
     def make(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+        if dtype == np.bool_:
+            return identities(shape)
         values = rng.normal(size=shape)
         if kind_of(dtype.name) == "c":
             values = values + 1j * rng.normal(size=shape)

@@ -38,7 +38,8 @@ TABLE = {
     "jax.scipy.signal.istft": cases(
         "jax.scipy.signal.istft(jax.scipy.signal.stft(x, nperseg=16)[2], nperseg=16)",
         "f(jax.scipy.signal.stft(x, nperseg=16)[2], fs=4., nperseg=16)",
-        "f(jax.scipy.signal.stft(x, nperseg=16)[2], nperseg=16, boundary=False)",
+        # At its ends is rounding alone, divided by the window's least values.
+        "[y[4:-4] for y in f(jax.scipy.signal.stft(x, nperseg=16)[2], nperseg=16, boundary=False)]",
         "f(jax.scipy.signal.stft(x, nperseg=16, noverlap=12)[2], nperseg=16, noverlap=12)",
         "f(jax.scipy.signal.stft(x, nperseg=16, return_onesided=False)[2], nperseg=16, "
         "input_onesided=False)", tol="loose", modes="eager jit grad vmap", **_X)

@@ -109,6 +109,12 @@ def last_wide(shape: Sequence[int]) -> int:
     return max((dim for dim, size in enumerate(shape) if size != 1), default=-1)
 
 
+def is_spread(view: View) -> bool:
+    """Whether it reads the same elements again along one of its dimensions."""
+    dims = {dim for _, _, dim in view.index_map}
+    return any(size != 1 and dim not in dims for dim, size in enumerate(view.shape))
+
+
 def reduced_map(group: Group, node: Reduce) -> IndexMap:
     """The index map of a reduction of the group's space."""
     return tuple((0, 1, dim) if group.space[dim] != 1 else (0, 0, -1)
@@ -373,7 +379,8 @@ class Fusion:
         self._settle(node, group, units)
 
     def _is_cheap(self, node: Computed) -> bool:
-        return node.name in CHEAP and len(self.leaves[node]) <= 1
+        return node.name in CHEAP and (len(self.leaves[node]) <= 1 or all(
+            isinstance(operand, View) and is_spread(operand) for operand in node.inputs))
 
     def _is_small_stencil(self, node: Computed, places: int) -> bool:
         return (node.size >= LARGE and places <= _MOST_PLACES and self._is_cheap(node)

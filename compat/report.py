@@ -195,10 +195,14 @@ def headline(matrix: Matrix) -> str:
 
 
 def write(matrix: Matrix, folder: Path = FOLDER) -> None:
-    """Writes both forms; what they say of JAX's own tests stays."""
+    """Writes both forms; what they say of JAX's own tests stays, and of scripts if none ran."""
+    old = folder / "matrix.md"
+    known = [] if matrix.scripts or not old.exists() else _script_rows(old.read_text())
     for path, text in ((folder / "matrix.md", markdown(matrix)),
                        (folder / "matrix.html", page(matrix))):
         path.write_text(section.kept(path, text))
+    if known:
+        _place_scripts(known, folder)
 
 
 def write_libraries(page: Path = FOLDER / "matrix.html") -> None:
@@ -212,11 +216,14 @@ def write_scripts(records: Sequence[Record], folder: Path = FOLDER) -> None:
 
     A script that could not run here does not replace the row of one that has run elsewhere.
     """
-    text, page = folder / "matrix.md", folder / "matrix.html"
-    rows = {row[0]: row for row in _script_rows(text.read_text())}
+    rows = {row[0]: row for row in _script_rows((folder / "matrix.md").read_text())}
     rows |= {record.name: _script_row(record) for record in records
              if record.state != "skipped" or record.name not in rows}
-    ordered = [rows[name] for name in sorted(rows)]
+    _place_scripts([rows[name] for name in sorted(rows)], folder)
+
+
+def _place_scripts(ordered: Sequence[ScriptRow], folder: Path) -> None:
+    text, page = folder / "matrix.md", folder / "matrix.html"
     part = "\n".join([SCRIPTS_HEAD, "", *_script_lines(ordered)])
     text.write_text(re.sub(rf"{SCRIPTS_HEAD}\n.*?(?=\n\n(?:## |<!--))", lambda _: part,
                            text.read_text(), count=1, flags=re.DOTALL))
@@ -246,8 +253,8 @@ def markdown(matrix: Matrix) -> str:
         lines += [f"| {row.name} | {row.weight:.0f} | {row.state} | {_cell(row.reason)} |"
                   for row in bad]
         lines.append("")
-    if matrix.scripts:
-        lines += [SCRIPTS_HEAD, "", *_script_lines(map(_script_row, matrix.scripts)), ""]
+    lines += [SCRIPTS_HEAD, "", *(
+        _script_lines(map(_script_row, matrix.scripts)) if matrix.scripts else ["Not run."]), ""]
     lines += ["## Known differences", ""]
     lines += [f"- **{known.what}**: maxjax: {known.maxjax}; JAX: {known.jax}. {known.reason}."
               for known in differences.differences()]

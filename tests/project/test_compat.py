@@ -21,6 +21,7 @@ pytest.importorskip("jax")
 from compat import chosen, differences, evaluate, explore, judge, report, surface, tables
 from compat.answers import Answers
 from compat.outcome import Outcome
+from compat.scripts_runner import Record
 from compat.spec import MODES, array, case, check, floats, shaped, special
 from compat.state import State, digest_of, provenance
 from tests import ROOT
@@ -309,6 +310,17 @@ def test_the_markdown_lists_failures_and_origins(matrix):
     for column in ("names and signatures", "interpreted", "compiled", "graph backend"):
         assert (f"- {column}: 3 names on {made['day']}, from commit {made['commit']}, with "
                 f"{made['versions']}, on {made['machine']}\n") in text
+
+
+@pytest.mark.xdist_group("matrix")
+def test_scripts_that_ran_before_stay_where_none_ran(matrix, tmp_path):
+    report.write(matrix, tmp_path)
+    assert "## Scripts\n\nNot run.\n" in (tmp_path / "matrix.md").read_text()
+    report.write_scripts([Record("n_body", "pass", 2.0, 0.54, "")], tmp_path)
+    before = [(tmp_path / name).read_text() for name in ("matrix.md", "matrix.html")]
+    assert "| n_body | pass | 2.0 | 0.5 |  |" in before[0] and "n_body" in before[1]
+    report.write(matrix, tmp_path)
+    assert [(tmp_path / name).read_text() for name in ("matrix.md", "matrix.html")] == before
 
 
 # --- the runner -----------------------------------------------------------------------------------

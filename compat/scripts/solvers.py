@@ -24,7 +24,9 @@ def ridge(w, strength, x, y):
 
 
 for solver in (jaxopt.LBFGS(ridge, maxiter=50), jaxopt.BFGS(ridge, maxiter=50),
-               jaxopt.NonlinearCG(ridge, maxiter=100), jaxopt.GradientDescent(ridge, maxiter=200)):
+               jaxopt.NonlinearCG(ridge, maxiter=100),
+               # By default it stops far off, early, like the one below.
+               jaxopt.GradientDescent(ridge, maxiter=500, tol=1e-5)):
     found = solver.run(jnp.zeros(4), 0.1, x, y)
     print(type(solver).__name__, np.asarray(found.params))
     slope = jax.jacobian(lambda s, run=solver.run: run(jnp.zeros(4), s, x, y).params)(0.1)
@@ -34,7 +36,7 @@ lasso = jaxopt.ProximalGradient(jaxopt.objective.least_squares, jaxopt.prox.prox
                                 maxiter=200)
 print("lasso", np.asarray(lasso.run(jnp.zeros(4), 0.3, (x, y)).params))
 box = jaxopt.ProjectedGradient(jaxopt.objective.least_squares, jaxopt.projection.projection_box,
-                               maxiter=500, tol=1e-5)      # by default it stops far off, early
+                               maxiter=500, tol=1e-5)
 print("box", np.asarray(box.run(jnp.zeros(4), (-0.8, 0.8), (x, y)).params))
 print("simplex", np.asarray(jaxopt.projection.projection_simplex(jnp.array([0.4, 1.2, -0.3]))))
 logistic = jaxopt.LBFGS(jaxopt.objective.binary_logreg, maxiter=5)

@@ -182,7 +182,8 @@ def _ndtr(x: Any) -> Any:
     head = short(part)
     rest = (head * high - scaled) + head * (root - high) + (part - head) * root
     rest = jnp.where(size < 40, rest + part * ROOT_HALF_RESTS[x.dtype], 0) * jnp.sign(x)
-    # Komatu's bound on the logarithm's slope; what it lacks is no part of a unit.
+    # The upper bound of the integral (Abramowitz and Stegun 7.1.13) gives the logarithm's slope
+    # to 5%, which is less than half a unit of the tail.
     near = jnp.minimum(size, 40)
     tail = lax.erfc(size) * (1 - (near + jnp.sqrt(near * near + 4 / math.pi)) * rest)
     value = jnp.where(size < root, 1 + lax.erf(scaled), jnp.where(scaled > 0, 2 - tail, tail))

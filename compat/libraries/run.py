@@ -111,7 +111,7 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> None:
                     results.with_suffix(suffix).unlink(missing_ok=True)
     compare.note_run(options.results, suite.name, {
         **state.provenance(), "tests": revision_of(source)})
-    sampled = set(files[::compare.SAMPLED_FILES])
+    sampled = set(files[::options.sampled_files])
     limit = time.monotonic() + options.suite_seconds
     with ThreadPoolExecutor(options.jobs) as pool:
         ends = list(pool.map(lambda file: run_file(suite, source, file, file in sampled, limit,
@@ -167,6 +167,8 @@ def parser() -> argparse.ArgumentParser:
                       help="maxjax's mode; what users get by default")
     made.add_argument("--test-seconds", type=float, default=120, help="limit of a test")
     made.add_argument("--suite-seconds", type=float, default=7200, help="limit of a suite")
+    made.add_argument("--sampled-files", type=int, metavar="N", default=compare.SAMPLED_FILES,
+                      help="JAX runs a sample of what passes on maxjax of every N-th file; 6")
     made.add_argument("--failures", type=int, default=12, help="causes shown of each suite")
     made.add_argument("--no-docs", action="store_true", help="leave docs/libraries.md as it is")
     made.add_argument("--pytest", nargs=argparse.REMAINDER, default=[],

@@ -10,10 +10,12 @@ from std.sys.info import simd_width_of, size_of
 from .abi import MOST_DIMENSIONS
 from .calling import Args, integer
 from .copies import NEAR, pick
+from .odometer import NEVER, carry, stand
 from .reduction import Partials, Reducer, accumulated, fold, stored
 
 # So many vectors are swept at a time, to hide the latency of a reduction's operation.
 comptime UNITS = 4
+comptime REST = -1  # the unit that takes what is left of a line
 # Partial results of columns are added to others (`Partials`) after so many rows; those of a line
 # after so many vectors of each accumulator: rounding errors then grow as slowly as in NumPy's
 # pairwise sums.
@@ -30,32 +32,31 @@ struct Walk[operands: Int](Copyable):
     """
 
     var offsets: Array[Int, Self.operands]
-    var index: Array[Int, MOST_DIMENSIONS]
+    var index: Array[Int, MOST_DIMENSIONS]  # of the last dimension, as the odometer carried last
+    var left: Int  # so many steps along the last dimension, and it carries
 
     @always_inline
     def __init__(out self, args: Args, position: Int):
         """Stands at the `position`-th point."""
+        self.index = Array[Int, MOST_DIMENSIONS](fill=0)
+        # Of a copy: what a function has an address of is not kept in registers.
+        var offsets = Array[Int, Self.operands](fill=0)
+        self.left = stand(
+            args,
+            position,
+            Pointer(to=self.index).unsafe_bitcast[Int]().as_unsafe_any_origin(),
+            Pointer(to=offsets).unsafe_bitcast[Int]().as_unsafe_any_origin(),
+            Self.operands,
+        )
+        self.offsets = offsets^
+
+    @always_inline
+    def __init__(out self, args: Args):
+        """Stands at the first point."""
         self.offsets = Array[Int, Self.operands](fill=0)
         self.index = Array[Int, MOST_DIMENSIONS](fill=0)
-        comptime if Self.operands >= MANY:
-            stand(
-                args,
-                position,
-                Pointer(to=self.index).unsafe_bitcast[Int]().as_unsafe_any_origin(),
-                Pointer(to=self.offsets).unsafe_bitcast[Int]().as_unsafe_any_origin(),
-                Self.operands,
-            )
-            return
-        var rest = position
-        for d in range(integer(args, 0) - 1, -1, -1):
-            var size = integer(args, 1 + d)
-            var i = rest
-            if d > 0:
-                rest = rest // size
-                i -= rest * size
-            self.index[d] = i
-            comptime for k in range(Self.operands):
-                self.offsets[k] += i * Self.stride(args, k, d)
+        var rank = integer(args, 0)
+        self.left = integer(args, rank) if rank > 1 else NEVER
 
     @staticmethod
     @always_inline
@@ -65,27 +66,18 @@ struct Walk[operands: Int](Copyable):
     @always_inline
     def advance(mut self, args: Args):
         """Goes to the next point."""
-        comptime if Self.operands >= MANY:
-            step(
-                args,
-                Pointer(to=self.index).unsafe_bitcast[Int]().as_unsafe_any_origin(),
-                Pointer(to=self.offsets).unsafe_bitcast[Int]().as_unsafe_any_origin(),
-                Self.operands,
-            )
+        self.left -= 1
+        if self.left > 0:
+            self.move(args, integer(args, 0) - 1, 1)
             return
-        var d = integer(args, 0) - 1
-        while d >= 0:
-            self.index[d] += 1
-            comptime for k in range(Self.operands):
-                self.offsets[k] += Self.stride(args, k, d)
-            var size = integer(args, 1 + d)
-            if self.index[d] < size or d == 0:
-                return
-            self.index[d] = 0
-            comptime for k in range(Self.operands):
-                self.offsets[k] -= size * Self.stride(args, k, d)
-            d -= 1
-
+        var offsets = self.offsets.copy()
+        self.left = carry(
+            args,
+            Pointer(to=self.index).unsafe_bitcast[Int]().as_unsafe_any_origin(),
+            Pointer(to=offsets).unsafe_bitcast[Int]().as_unsafe_any_origin(),
+            Self.operands,
+        )
+        self.offsets = offsets^
 
     @always_inline
     def skip(mut self, args: Args, count: Int):
@@ -93,50 +85,17 @@ struct Walk[operands: Int](Copyable):
         if integer(args, 0) != 1:
             self.advance(args)
             return
-        self.index[0] += count
-        comptime for k in range(Self.operands):
-            self.offsets[k] += count * Self.stride(args, k, 0)
+        self.move(args, 0, count)
 
-
-@no_inline
-def stand(
-    args: Args,
-    position: Int,
-    indices: Pointer[Int, MutAnyOrigin],
-    offsets: Pointer[Int, MutAnyOrigin],
-    operands: Int,
-):
-    """As `Walk` begins, of many operands: written out, they are more than the kernel's own work."""
-    var rank = integer(args, 0)
-    var rest = position
-    for d in range(rank - 1, -1, -1):
-        var size = integer(args, 1 + d)
-        var i = rest
-        if d > 0:
-            rest = rest // size
-            i -= rest * size
-        indices.unsafe_offset(d)[] = i
-        for k in range(operands):
-            offsets.unsafe_offset(k)[] += i * integer(args, 1 + rank * (k + 1) + d)
-
-
-@no_inline
-def step(
-    args: Args, indices: Pointer[Int, MutAnyOrigin], offsets: Pointer[Int, MutAnyOrigin], operands: Int
-):
-    """As `Walk` advances, of many operands."""
-    var rank = integer(args, 0)
-    for d in range(rank - 1, -1, -1):
-        var size = integer(args, 1 + d)
-        var index = indices.unsafe_offset(d)
-        index[] += 1
-        var goes_back = index[] == size and d > 0
-        var steps = 1 - size if goes_back else 1
-        for k in range(operands):
-            offsets.unsafe_offset(k)[] += steps * integer(args, 1 + rank * (k + 1) + d)
-        if not goes_back:
-            return
-        index[] = 0
+    @always_inline
+    def move(mut self, args: Args, d: Int, count: Int):
+        """Goes `count` steps along dimension `d`."""
+        comptime if Self.operands >= MANY:
+            for k in range(Self.operands):
+                self.offsets[k] += count * Self.stride(args, k, d)
+        else:
+            comptime for k in range(Self.operands):
+                self.offsets[k] += count * Self.stride(args, k, d)
 
 
 @always_inline
@@ -198,28 +157,37 @@ def sweep_rows[
 
 @always_inline
 def sweep_units[
-    width: Int, Body: def[w: Int, unit: Int](Int) -> None
+    width: Int, Body: def[w: Int, unit: Int](Int) -> None, *, units: Int = UNITS
 ](body: Body, begin: Int, end: Int):
-    """The same, telling the body which of `UNITS` accumulators is its own."""
+    """The same, telling the body which of `units` accumulators is its own; what is left of a line
+    is for `REST`.
+
+    Several hide how long the operation that accumulates takes; where the body takes longer than
+    that, one is as fast, and a fraction of the code.
+    """
     var i = begin
-    while i + UNITS * width <= end:
-        comptime for unit in range(UNITS):
+    while i + units * width <= end:
+        comptime for unit in range(units):
             body[width, unit](i + unit * width)
-        i += UNITS * width
-    while i + width <= end:
-        body[width, 0](i)
-        i += width
+        i += units * width
+    comptime if units > 1:
+        while i + width <= end:
+            body[width, REST](i)
+            i += width
     while i < end:
-        body[1, 0](i)
+        body[1, REST](i)
         i += 1
 
 
-struct Lanes[Op: Reducer, dtype: DType, width: Int](Copyable):
-    """The partial results of a reduction along the swept dimension."""
+struct Lanes[
+    Op: Reducer, dtype: DType, width: Int, *, units: Int = UNITS, many: Bool = False
+](Copyable):
+    """The partial results of a reduction along the swept dimension, of `many` lines or one."""
 
     comptime kind = accumulated[Self.dtype]()
     comptime V = SIMD[Self.kind, Self.width]
-    var parts: Array[Self.V, UNITS]
+    comptime levelled = Self.kind.is_floating_point() and Self.Op.rounds()
+    var parts: Array[Self.V, Self.units]
     var totals: Partials[Self.Op, Self.kind, Self.width]
     var single: Scalar[Self.kind]
     var singles: Partials[Self.Op, Self.kind, 1]
@@ -229,7 +197,7 @@ struct Lanes[Op: Reducer, dtype: DType, width: Int](Copyable):
     @always_inline
     def __init__(out self):
         comptime identity = Self.Op.identity[Self.kind]()
-        self.parts = Array[Self.V, UNITS](fill=Self.V(identity))
+        self.parts = Array[Self.V, Self.units](fill=Self.V(identity))
         self.totals = Partials[Self.Op, Self.kind, Self.width]()
         self.single = identity
         self.singles = Partials[Self.Op, Self.kind, 1]()
@@ -239,16 +207,17 @@ struct Lanes[Op: Reducer, dtype: DType, width: Int](Copyable):
     @always_inline
     def take[w: Int, unit: Int](mut self, x: SIMD[Self.dtype, w]):
         comptime if w == Self.width:
+            comptime part = 0 if unit == REST else unit
             var value = rebind[SIMD[Self.dtype, Self.width]](x).cast[Self.kind]()
-            self.parts[unit] = Self.Op.combine[Self.kind, Self.width](self.parts[unit], value)
-            # What is left of a line goes to the first one alone.
-            comptime if Self.kind.is_floating_point() and unit == 0:
+            self.parts[part] = Self.Op.combine[Self.kind, Self.width](self.parts[part], value)
+            # Of one line no more is left than a round.
+            comptime if Self.levelled and (unit == 0 or Self.many and unit == REST):
                 self.count += 1
                 if self.count == LINE_PARTIAL:
                     self.flush()
         else:
             self.single = Self.Op.combine[Self.kind, 1](self.single, x[0].cast[Self.kind]())
-            comptime if Self.kind.is_floating_point():
+            comptime if Self.levelled and Self.many:
                 self.single_count += 1
                 if self.single_count == PARTIAL:
                     self.single_count = 0
@@ -256,23 +225,29 @@ struct Lanes[Op: Reducer, dtype: DType, width: Int](Copyable):
                     self.single = Self.Op.identity[Self.kind]()
 
     @always_inline
+    def gathered(self) -> Self.V:
+        """What the parts have together."""
+        var total = self.parts[0]
+        comptime for unit in range(1, Self.units):
+            total = Self.Op.combine[Self.kind, Self.width](total, self.parts[unit])
+        return total
+
+    @always_inline
     def flush(mut self):
-        comptime identity = Self.Op.identity[Self.kind]()
-        comptime for unit in range(1, UNITS):
-            self.parts[0] = Self.Op.combine[Self.kind, Self.width](
-                self.parts[0], self.parts[unit]
-            )
-            self.parts[unit] = Self.V(identity)
-        self.totals.take(self.parts[0])
-        self.parts[0] = Self.V(identity)
+        self.totals.take(self.gathered())
+        self.parts = Array[Self.V, Self.units](fill=Self.V(Self.Op.identity[Self.kind]()))
         self.count = 0
 
     @always_inline
-    def result(mut self) -> Scalar[Self.kind]:
-        self.flush()
-        var singles = Self.Op.combine[Self.kind, 1](self.singles.result(), self.single)
+    def result(self) -> Scalar[Self.kind]:
+        var total = self.gathered()
+        var single = self.single
+        comptime if Self.levelled:
+            total = Self.Op.combine[Self.kind, Self.width](total, self.totals.result())
+            comptime if Self.many:
+                single = Self.Op.combine[Self.kind, 1](self.singles.result(), single)
         return Self.Op.combine[Self.kind, 1](
-            fold[Self.Op, Self.kind, Self.width](self.totals.result()), singles
+            fold[Self.Op, Self.kind, Self.width](total), single
         )
 
 

@@ -70,7 +70,7 @@ class ColumnsEmitter(Emitter):
     def _begin_row(self) -> None:
         """The loop's head, and what is computed once per row."""
         count = self._count
-        self.line(2, f"var row = Walk[{count}](row_args, 0)")
+        self.line(2, f"var row = Walk[{count}](row_args)")
         if self.together:
             self.line(2, "var done = 0")
             self.line(2, "var is_line = integer(row_args, 0) == 1")

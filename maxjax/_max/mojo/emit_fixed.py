@@ -171,11 +171,11 @@ class _FixedMap(_Fixed, MapEmitter):
 class _FixedRows(_Fixed, RowsEmitter):
     """Writes a group that reduces its inner dimension, and perhaps one other."""
 
-    def _over_row(self, depth: int, name: str, reduces: bool) -> None:
+    def _over_row(self, depth: int, name: str, reduces: bool, units: str) -> None:
         if reduces and self.unit == "0":
             self.line(depth, f"sweep_fixed[W, {self.call.length}]({name})")
         else:
-            super()._over_row(depth, name, reduces)
+            super()._over_row(depth, name, reduces, units)
 
     def _start(self) -> None:
         size = max(x.dtype.itemsize for x in self.schedule.values)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from maxjax._max.mojo.emitter import Emitter, kind_name
+from maxjax._max.mojo.emitter import Emitter, is_costly, kind_name
 from maxjax._max.mojo.schedule import ROW, SWEEP, Phase, Schedule, Value
 from maxjax._max.mojo.structure import BOOL
 
@@ -62,7 +62,9 @@ class RowsEmitter(Emitter):
         """One loop over a point's rows."""
         swept = [value for value in phase.full if value.scope == SWEEP]
         numbers = self._touched(swept, phase.stored)
-        accumulators = self._accumulators(2, phase.gathered, self.lanes, ", W", "")
+        units = self._units(value for value in swept if value not in self._stored)
+        many = ", many=True" if self.rows and self.lanes == RowsEmitter.lanes else ""
+        accumulators = self._accumulators(2, phase.gathered, self.lanes, f", W{units}{many}", "")
         depth = self._begin_rows()
         self._compute_all(depth, [x for x in phase.full if x.scope == ROW], "1",
                           self._pointer_row)
@@ -78,20 +80,27 @@ class RowsEmitter(Emitter):
             *(f"var {self.name('s', x)}" for x in swept if x in self.schedule.saved),
             *(f"mut {x}" for x in accumulators)])
         self._sweep(depth + 1, swept, phase)
-        self._over_row(depth, name, bool(phase.gathered))
+        self._over_row(depth, name, bool(phase.gathered), units)
         self._end_row(depth)
         for value in phase.gathered:
             self.line(2, f"var {self.name('v', value)} = {self._result(value)}")
         self.line(0, "")
 
-    def _over_row(self, depth: int, name: str, reduces: bool) -> None:
-        self.line(depth, f"{'sweep_units' if reduces else 'sweep'}[W]({name}, 0, n)")
+    def _units(self, computed: Iterable[Value]) -> str:
+        """The parameter that says how many accumulators a pass is to have, if it is not the usual
+        number: one, where computing a vector takes longer than to add it."""
+        costly = self.lanes == RowsEmitter.lanes and is_costly(computed)
+        return ", units=1" if costly else ""
+
+    def _over_row(self, depth: int, name: str, reduces: bool, units: str) -> None:
+        sweep = f"sweep_units[W{units}]" if reduces else "sweep[W]"
+        self.line(depth, f"{sweep}({name}, 0, n)")
 
     def _begin_rows(self) -> int:
         """The loop over a point's rows, if it has several; returns the depth of a row's lines."""
         if not self.rows:
             return 2
-        self.line(2, f"{'' if self._walks else 'var '}row = Walk[{self._count}](row_args, 0)")
+        self.line(2, f"{'' if self._walks else 'var '}row = Walk[{self._count}](row_args)")
         self._walks = True
         self.line(2, "for _ in range(rows):")
         return 3

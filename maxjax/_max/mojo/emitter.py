@@ -128,8 +128,7 @@ class Emitter:
         return f"{'2 * ' if self._is_costly() else ''}simd_width_of[{self._widest()}]()"
 
     def _is_costly(self) -> bool:
-        return any(value.scope == SWEEP and value.kind == "apply" and value.name not in CHEAP
-                   for value in self.schedule.values)
+        return is_costly(self.schedule.values)
 
     def _declare_rows(self) -> None:
         """The number of rows of a point, and their walk, which follows that of the points."""
@@ -316,6 +315,12 @@ class Emitter:
         for part in wrapped(captures, 4 * (depth + 1)):
             self.line(depth + 1, part)
         self.line(depth, "}:")
+
+
+def is_costly(values: Iterable[Value]) -> bool:
+    """Whether one of the values that a vector has of its own takes long to compute."""
+    return any(value.scope == SWEEP and value.kind == "apply" and value.name not in CHEAP
+               for value in values)
 
 
 def wrapped(text: str, indent: int) -> list[str]:

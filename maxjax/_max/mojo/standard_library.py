@@ -43,13 +43,12 @@ _ENVIRONMENT = {_IMPORT_PATH: "lib/mojo", "MODULAR_MOJO_MAX_DRIVER_PATH": "bin/m
 _KERNELS = "".join(f"from kernels.{name} import\n" for name in (
     "abi", "arithmetic", "arrangement", "blocks", "calling", "comparison", "conversion", "copies",
     "crew", "cumulative", "few", "fixed", "fourier", "halves", "host", "launching", "loops",
-    "reduction", "scatter", "special", "special_single", "stacks", "unary", "windows"))
+    "odometer", "reduction", "scatter", "special", "special_single", "stacks", "unary", "windows"))
 _IMPORTS = re.compile(r"\n[ \t]*(?:from|import) +(\w+)(?:\.(\w+))?")
 _MANIFEST = "manifest.json"
 _STAND_IN = "stand-in"      # the folder of a `cc` that is never called
-_LAUNCHING = "launching"
-# Kernels import only this declaration of the launch: its code is compiled once, in a library.
-_DECLARED = '''"""The launch of a generated kernel, which is linked to its library."""
+# Kernels import only these declarations of what is compiled once, in the object that libraries share.
+_DECLARED = {"launching": '''"""The launch of a generated kernel, which is linked to its library."""
 from std.ffi import external_call
 
 from .calling import Args, Slots
@@ -60,14 +59,44 @@ comptime Part = def (Slots, Args, Int, Int) thin -> None
 @always_inline
 def launch(part: Part, slots: Slots, args: Args, at: Int):
     external_call["maxjax_launch", NoneType](part, slots, args, at)
-'''
+''', "odometer": '''"""The odometer of outer dimensions, which is linked to a kernel's library."""
+from std.ffi import external_call
+
+from .calling import Args
+
+comptime Integers = Pointer[Int, MutAnyOrigin]
+comptime NEVER = 1 << 62
+
+
+@always_inline
+def stand(args: Args, position: Int, indices: Integers, offsets: Integers, operands: Int) -> Int:
+    return external_call["maxjax_stand", Int](args, position, indices, offsets, operands)
+
+
+@always_inline
+def carry(args: Args, indices: Integers, offsets: Integers, operands: Int) -> Int:
+    return external_call["maxjax_carry", Int](args, indices, offsets, operands)
+'''}
 _SHARED = '''from kernels.calling import Args, Slots
 from kernels.launching_here import Part, launch
+from kernels.odometer_here import Integers, carry, stand
 
 
 @export("maxjax_launch")
 def maxjax_launch(part: Part, slots: Slots, args: Args, at: Int) abi("C"):
     launch(part, slots, args, at)
+
+
+@export("maxjax_stand")
+def maxjax_stand(
+    args: Args, position: Int, indices: Integers, offsets: Integers, operands: Int
+) abi("C") -> Int:
+    return stand(args, position, indices, offsets, operands)
+
+
+@export("maxjax_carry")
+def maxjax_carry(args: Args, indices: Integers, offsets: Integers, operands: Int) abi("C") -> Int:
+    return carry(args, indices, offsets, operands)
 '''
 # What compilers call where a processor has no instruction for it: conversions of 16 bits, each
 # rounded once. Whoever links with a C compiler has them from its library.
@@ -259,8 +288,9 @@ def _prepare(made: Path, scratch: Path, options: Sequence[str], common: str, run
     (kernels / "__init__.mojo").write_text('"""Kernels that generated ones use."""\n')
     for name in _parts():
         shutil.copyfile(kernel_digest.PACKAGE / f"{name}.mojo", kernels / (
-            f"{name}_here.mojo" if name == _LAUNCHING else f"{name}.mojo"))
-    (kernels / f"{_LAUNCHING}.mojo").write_text(_DECLARED)
+            f"{name}_here.mojo" if name in _DECLARED else f"{name}.mojo"))
+    for name, text in _DECLARED.items():
+        (kernels / f"{name}.mojo").write_text(text)
     (made / _STAND_IN).mkdir()
     # A file, not a link to a program: nothing in a cache leads to what lies outside of it.
     stand_in = made / _STAND_IN / "cc"
@@ -306,7 +336,7 @@ def _parts() -> frozenset[str]:
 @functools.cache
 def _digest() -> str:
     """A digest of its sources and of the kernels that are part of it."""
-    texts = (kernel_digest.kernels(_KERNELS), _SHARED, _CONVERSIONS, _DECLARED)
+    texts = (kernel_digest.kernels(_KERNELS), _SHARED, _CONVERSIONS, *_DECLARED.values())
     total = hashlib.sha256(" ".join(texts).encode())
     for path in sorted(SOURCES.rglob("*.mojo")):
         total.update(f"{path.relative_to(SOURCES)}".encode() + b"\0" + path.read_bytes() + b"\0")

@@ -104,6 +104,10 @@ class InconclusiveDimensionOperation(Exception):
     """
 
 
+class UnexpectedDimVar(Exception):
+    """A program has a symbolic size that the sizes of its arguments do not tell."""
+
+
 class JaxprTypeError(TypeError):
     """A jaxpr is not well formed.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from maxjax._base import dtypes, pytree
@@ -17,12 +17,13 @@ from maxjax._higher_order.exported import Exported, argument_names
 from maxjax._higher_order.jit_function import PjitFunction, make_jit
 from maxjax._higher_order.safety_checks import DisabledSafetyCheck
 from maxjax._higher_order.shape_struct import ShapeDtypeStruct
+from maxjax._ir.dimensions import Dimension, is_dimension
 from maxjax._ir.evaluate import eval_jaxpr
 from maxjax._ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, every_equation
 from maxjax._ir.liveness import eliminate_dead_code
 from maxjax._ir.refs import RefsTouched
 from maxjax._ir.serialize import NotSerializable, encode
-from maxjax._ir.symbolic import solve
+from maxjax._ir.symbolic import check_known, solve
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p, placements
@@ -52,8 +53,17 @@ def export_function(jitted: PjitFunction, args: tuple[PyTree, ...], kwargs: dict
             exported, nr_devices=mesh.size, in_specs=_specs(ins), out_specs=_specs(outs),
             mesh_axes=tuple([(name, size, kind is AxisType.Explicit) for (name, size), kind in zip(
                 mesh.shape.items(), mesh.axis_types, strict=True)]))
-    solve(argument_names(exported.in_tree), [aval.shape for aval in exported.in_avals])
+    known = solve(argument_names(exported.in_tree), [aval.shape for aval in exported.in_avals])
+    check_known(_sizes_in(closed), known)
     return exported
+
+
+def _sizes_in(closed: ClosedJaxpr) -> Iterator[Dimension]:
+    """The symbolic sizes of results, and among parameters, of a program's equations."""
+    for eqn in every_equation(closed):
+        for values in (*(var.aval.shape for var in eqn.outvars), eqn.params.values()):
+            for value in values:
+                yield from filter(is_dimension, value if isinstance(value, tuple) else (value,))
 
 
 def export_entry(name: str, entry: Entry, tree: PyTreeSpec, platforms: tuple[str, ...],

@@ -8,10 +8,10 @@ an error; but an equality that does not always hold is false.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from maxjax._base.errors import InconclusiveDimensionOperation
+from maxjax._base.errors import InconclusiveDimensionOperation, UnexpectedDimVar
 from maxjax._base.source import current_line
 from maxjax._ir.dimensions import Dimension, combined, is_dimension, symbol_in
 from maxjax._ir.polynomials import Terms
@@ -382,8 +382,8 @@ def solve(names: Sequence[str], specification: Sequence[Sequence[Size]],
       shapes: of the arguments; without them, only whether there is a solution is looked at.
 
     Raises:
-      ValueError: there is no solution, or it is not found this way; a constraint is about another
-        symbol.
+      ValueError: there is no solution, or it is not found this way.
+      UnexpectedDimVar: a constraint is about another symbol.
     """
     places = [(f"{name}.shape[{axis}]", size, None if shapes is None else shapes[leaf][axis])
               for leaf, name in enumerate(names) for axis, size in enumerate(specification[leaf])
@@ -483,15 +483,9 @@ class _Solver:
                            f"the specification '{size}' (= {size.value(self.sizes)}).")
 
     def check_names(self, scope: SymbolicScope) -> None:
-        """Raises ValueError where a constraint is about symbols that no argument has."""
+        """Raises where a constraint is about symbols that no argument has."""
         for constraint in scope.constraints:
-            for name in sorted(symbols_of(constraint.difference) - set(self.sizes)):
-                raise ValueError(
-                    f"Encountered dimension variable '{name}' that is not appearing in the shapes "
-                    "of the function arguments.\nThe following dimension variables are appearing "
-                    f"in the shapes of the function arguments: {sorted(self.sizes)}.\nPlease see "
-                    f"{_SITE}#dimension-variables-must-be-solvable-from-the-input-shapes for more "
-                    "details.")
+            check_known([constraint.difference], self.sizes)
 
     def check_constraints(self, scope: SymbolicScope) -> None:
         for constraint in scope.constraints:
@@ -500,6 +494,24 @@ class _Solver:
                 relation = "equal" if constraint.is_equality else "greater or equal"
                 self._fail(f"Expected '{constraint.difference}' to be {relation} to 0, but found "
                            f"{value}. ", f"symbolic shape constraint {constraint.text}")
+
+
+def check_known(sizes: Iterable[Size], known: Collection[str]) -> None:
+    """Looks at symbols in sizes that a program has.
+
+    Args:
+      known: the symbols that the arguments have.
+
+    Raises:
+      UnexpectedDimVar: another one is among them.
+    """
+    for size in sizes:
+        for name in sorted(symbols_of(size) - set(known)):
+            raise UnexpectedDimVar(
+                f"Encountered dimension variable '{name}' that is not appearing in the shapes of "
+                "the function arguments.\nThe following dimension variables are appearing in the "
+                f"shapes of the function arguments: {sorted(known)}.\nPlease see {_SITE}"
+                "#dimension-variables-must-be-solvable-from-the-input-shapes for more details.")
 
 
 def linear_in(size: Dimension, name: str, sizes: Mapping[str, Size]) -> tuple[Any, Any] | None:

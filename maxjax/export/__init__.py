@@ -111,6 +111,7 @@ def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = Non
     Raises:
       ValueError: ``fun_jit`` is not the result of ``jit``; or the sizes of the arguments do not
         determine the symbols.
+      UnexpectedDimVar: the function, or a constraint, has a symbol that no argument has.
       NotImplementedError: the function calls back into Python.
       InconclusiveDimensionOperation: its control flow differs between sizes.
 

@@ -47,7 +47,7 @@ _KERNELS = "".join(f"from kernels.{name} import\n" for name in (
 _IMPORTS = re.compile(r"\n[ \t]*(?:from|import) +(\w+)(?:\.(\w+))?")
 _MANIFEST = "manifest.json"
 _STAND_IN = "stand-in"      # the folder of a `cc` that is never called
-# Kernels import only these declarations of what is compiled once, in the object that libraries share.
+# Kernels import only these declarations of what is compiled once, in the object of all libraries.
 _DECLARED = {"launching": '''"""The launch of a generated kernel, which is linked to its library."""
 from std.ffi import external_call
 

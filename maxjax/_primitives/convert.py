@@ -269,8 +269,8 @@ reduce_precision_p = elementwise(
 
 
 def _literal(x: Any) -> Any:
-    """The number that stands in a jaxpr for a value, which is a scalar; None for other values, those
-    of an enclosing jaxpr among them, which are constants of this one."""
+    """The number that stands in a jaxpr for a value, a scalar; None for other values, and for those
+    of an enclosing jaxpr, which are constants of this one."""
     if x.__class__ is DynamicJaxprTracer:
         return x.literal() if x._trace is context.trace else None
     if isinstance(x, Tracer) or x.shape or not within_program():

@@ -131,9 +131,10 @@ def cast(value: Any, dtype: Any, weak: bool = False) -> Any:
     if isinstance(value, Array):
         aval = value.aval
         # That an operand is weakly typed shows in a program, which is printed; a concrete array may
-        # stay weakly typed, as nobody sees the types of the operands of an eager operation.
-        if aval.dtype == dtype and (aval.weak_type if weak else
-                                    not (aval.weak_type and isinstance(value, Tracer))):
+        # stay weakly typed, as nobody sees the types of the operands of an eager operation; but of
+        # booleans alone the result is seen to be strongly typed.
+        if aval.dtype == dtype and (aval.weak_type if weak else not (
+                aval.weak_type and (dtype == dtypes.bool_ or isinstance(value, Tracer)))):
             return value
         if aval.dtype != dtype and dtypes.canonical(aval.dtype) == dtype and (
                 config.explicit_x64_dtypes.value != options.ExplicitX64Mode.ALLOW):

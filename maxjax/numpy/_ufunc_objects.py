@@ -17,7 +17,7 @@ from maxjax._higher_order.jit_function import make_jit
 from maxjax._higher_order.scan import scan
 from maxjax._higher_order.while_loop import while_loop
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.trace import Array
+from maxjax._ir.trace import Array, Tracer
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import add_p, complex_p, div_p, mul_p, neg_p, rem_p, sub_p
 from maxjax._primitives.comparison import and_p, or_p, select_n_p, xor_p
@@ -361,7 +361,11 @@ bitwise_xor_function = binary("bitwise_xor", xor_p)
 def _logical(name: str, primitive: Primitive) -> Callable[[Any, Any], Array]:
     def function(x: Any, y: Any, /) -> Array:
         x, y = resolve(name, (x, y))
-        dtypes.promote((type_of(x), type_of(y)))      # refuses what cannot be promoted
+        kinds = type_of(x), type_of(y)
+        dtype, weak = dtypes.promote(kinds)     # refuses what cannot be promoted
+        # Nobody sees what concrete operands are converted to, which is one conversion less.
+        if isinstance(x, Tracer) or isinstance(y, Tracer) or kinds[0][1] or kinds[1][1]:
+            x, y = cast(x, dtype, weak), cast(y, dtype, weak)
         x, y = as_bool(x), as_bool(y)
         return primitive.bind(*map(weak_scalar, promote_shapes(name, x, y)))
     return described(function, name, ("x", "y"))

@@ -92,7 +92,7 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
 def _where(holds: Any, yes: Any, no: Any) -> Any:
     holds = as_bool(holds)
     if yes.__class__ is ArrayImpl and no.__class__ is ArrayImpl and yes.aval is no.aval and (
-            holds.aval.shape == yes.aval.shape):
+            holds.aval.shape == yes.aval.shape and not yes.aval.weak_type):
         return select_n_p.bind(holds, no, yes)
     dtype, weak = dtypes.promote((type_of(yes), type_of(no)))
     yes, no = cast(yes, dtype, weak), cast(no, dtype, weak)

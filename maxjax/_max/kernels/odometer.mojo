@@ -2,8 +2,8 @@
 
 Both take what `Walk` (loops.mojo) has. Where kernels compile with the small standard library, a
 library is linked to these as compiled once (``mojo/standard_library.py``), and a file with their
-declarations stands in their place: written out, they took a third of what a small kernel takes to
-compile, and a line is mostly longer than what a call costs.
+declarations stands in their place: written out, they took an eighth of what a small kernel takes
+to compile, and a line is mostly longer than what a call costs.
 """
 from .calling import Args, integer
 

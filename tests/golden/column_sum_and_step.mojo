@@ -26,7 +26,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
         var first = part_begin(n, item % blocks, blocks)
         var last = part_begin(n, item % blocks + 1, blocks)
         a1.clear(last - first)
-        var row = Walk[4](row_args, 0)
+        var row = Walk[4](row_args)
         var done = 0
         var is_line = integer(row_args, 0) == 1
         var d2 = Walk[4].stride(row_args, 2, 0) if is_line else 0

@@ -28,7 +28,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
         sweep_units[W](pass0, 0, n)
         var v0 = a0.result().cast[DType.float32]()
 
-        var a2 = Lanes[Summing, DType.float32, W]()
+        var a2 = Lanes[Summing, DType.float32, W, units=1]()
 
         @always_inline
         def pass1[w: Int, unit: Int](i: Int) {var r0, var v0, mut a2}:
@@ -37,7 +37,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
             var v4 = Exp.elementwise[DType.float32, w](v3)
             a2.take[w, unit](v4)
 
-        sweep_units[W](pass1, 0, n)
+        sweep_units[W, units=1](pass1, 0, n)
         var v2 = a2.result().cast[DType.float32]()
 
         var v5 = Log.elementwise[DType.float32, 1](v2)

@@ -135,7 +135,7 @@ def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
     var walk = Walk[10](points, begin)
 
     for _ in range(begin, end):
-        var a5 = Lanes[Summing, DType.float32, W]()
+        var a5 = Lanes[Summing, DType.float32, W, units=1]()
         var r0 = p0.unsafe_offset(walk.offsets[0])
         var r1 = p1.unsafe_offset(walk.offsets[1])
         var r2 = p2.unsafe_offset(walk.offsets[2])
@@ -161,7 +161,7 @@ def kernel_2_part(slots: Slots, args: Args, begin: Int, end: Int):
             var v19 = v9 - v18
             a5.take[w, unit](v19)
 
-        sweep_units[W](pass0, 0, n)
+        sweep_units[W, units=1](pass0, 0, n)
         var v5 = a5.result().cast[DType.float32]()
 
         var v20 = v5 * v4
@@ -235,7 +235,7 @@ def kernel_4_part(slots: Slots, args: Args, begin: Int, end: Int):
         var first = part_begin(n, item % blocks, blocks)
         var last = part_begin(n, item % blocks + 1, blocks)
         a2.clear(last - first)
-        var row = Walk[8](row_args, 0)
+        var row = Walk[8](row_args)
         for _ in range(rows):
             var v3 = load[DType.float32, 1](p3, walk.offsets[3] + row.offsets[3])
             var v4 = v1 / v3
@@ -307,7 +307,7 @@ def kernel_5_part(slots: Slots, args: Args, begin: Int, end: Int):
         var first = part_begin(n, item % blocks, blocks)
         var last = part_begin(n, item % blocks + 1, blocks)
         a2.clear(last - first)
-        var row = Walk[7](row_args, 0)
+        var row = Walk[7](row_args)
         var done = 0
         var is_line = integer(row_args, 0) == 1
         var d2 = Walk[7].stride(row_args, 2, 0) if is_line else 0

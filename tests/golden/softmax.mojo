@@ -32,7 +32,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
         sweep_units[W](pass0, 0, n)
         var v2 = a2.result().cast[DType.float32]()
 
-        var a4 = Lanes[Summing, DType.float32, W]()
+        var a4 = Lanes[Summing, DType.float32, W, units=1]()
 
         @always_inline
         def pass1[w: Int, unit: Int](i: Int) {var r0, var v2, var s1, mut a4}:
@@ -42,7 +42,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
             s1.unsafe_store(i, v1)
             a4.take[w, unit](v1)
 
-        sweep_units[W](pass1, 0, n)
+        sweep_units[W, units=1](pass1, 0, n)
         var v4 = a4.result().cast[DType.float32]()
 
         var v6 = v0 / v4

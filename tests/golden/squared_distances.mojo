@@ -25,7 +25,7 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
         var first = part_begin(n, item % blocks, blocks)
         var last = part_begin(n, item % blocks + 1, blocks)
         a0.clear(last - first)
-        var row = Walk[3](row_args, 0)
+        var row = Walk[3](row_args)
         for _ in range(rows):
             var v1 = load[DType.float32, 1](p0, walk.offsets[0] + row.offsets[0])
             var r1 = p1.unsafe_offset(walk.offsets[1] + row.offsets[1])

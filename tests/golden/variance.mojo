@@ -20,8 +20,8 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
     var row_args = points.unsafe_offset(1 + 4 * integer(points, 0))
 
     for _ in range(begin, end):
-        var a1 = Lanes[Summing, DType.float32, W]()
-        var row = Walk[3](row_args, 0)
+        var a1 = Lanes[Summing, DType.float32, W, many=True]()
+        var row = Walk[3](row_args)
         for _ in range(rows):
             var r0 = p0.unsafe_offset(walk.offsets[0] + row.offsets[0])
 
@@ -35,8 +35,8 @@ def kernel_0_part(slots: Slots, args: Args, begin: Int, end: Int):
         var v1 = a1.result().cast[DType.float32]()
 
         var v3 = v1 * v0
-        var a4 = Lanes[Summing, DType.float32, W]()
-        row = Walk[3](row_args, 0)
+        var a4 = Lanes[Summing, DType.float32, W, many=True]()
+        row = Walk[3](row_args)
         for _ in range(rows):
             var r0 = p0.unsafe_offset(walk.offsets[0] + row.offsets[0])
 

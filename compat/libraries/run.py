@@ -11,7 +11,8 @@ runs from a folder that --source names, or from a checkout below the folder that
 file runs whole on maxjax; JAX, which compiles what it runs, runs what does not pass on maxjax, and
 of what does a sample, for the time. The run fails where a test fails that passes on JAX and that
 compat/libraries.toml does not list, and where one passes that it lists. Results are kept in
-.compat/libraries and written into docs/libraries.md.
+.compat/libraries, each file's in a line of compat/libraries_record.jsonl, and written into
+docs/libraries.md.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pathlib import Path
 
 from compat import processes, state
 from compat.jax_tests import records
-from compat.libraries import compare, section
+from compat.libraries import compare, record, section
 from compat.libraries.suites import (
     SUITES,
     WITHOUT_TESTS,
@@ -102,6 +103,10 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> None:
     chosen = [file for file in files if any(fnmatch(file, pattern) for pattern in options.file)]
     if not chosen:
         raise ValueError(f"no file of {suite.name} is named {' or '.join(options.file)}")
+    if options.keep:
+        kept = record.read(options.record)
+        chosen = [file for file in chosen if (suite.name, file) not in kept
+                  or kept[suite.name, file].version != version_of(suite, source)]
     for file in chosen:
         for library in compare.LIBRARIES:
             results = compare.results_path(options.results, library, suite.name, file)
@@ -119,6 +124,11 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> None:
     if not all(ends):
         print(f"{suite.name}: stopped after {options.suite_seconds:g} s; "
               "--keep goes on with what is left", flush=True)
+
+
+def version_of(suite: Suite, source: Path) -> str:
+    """The release, and the commit of a checkout."""
+    return " at ".join(filter(None, (suite.version, revision_of(source))))
 
 
 def sources(words: Sequence[str], among: Sequence[Path] = ()) -> dict[str, Path]:
@@ -156,7 +166,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--results", type=Path, metavar="FOLDER", default=compare.RESULTS,
                       help="where results are kept; .compat/libraries")
     made.add_argument("--known", type=Path, default=compare.KNOWN, help="the known failures")
-    made.add_argument("--keep", action="store_true", help="run only what has no result yet")
+    made.add_argument("--record", type=Path, default=record.RECORD, help="what each file gave")
+    made.add_argument("--page", type=Path, default=section.PAGE, help="the page with the table")
+    made.add_argument("--keep", action="store_true",
+                      help="run only what has no result yet, here or in the record")
     made.add_argument("--source", action="append", default=[], metavar="NAME=FOLDER",
                       help="a suite's sources, in place of its source distribution")
     made.add_argument("--from", dest="among", action="append", type=Path, default=[],
@@ -199,21 +212,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def write(options: argparse.Namespace, known: Sequence[records.Known],
           names: Sequence[str]) -> None:
-    """Puts the suites' results into docs/libraries.md, unless some of their tests were left out."""
-    if not options.pytest and not options.no_docs:
-        section.write(known, judge(options, known, names),
-                      {name: row_of(options, name) for name in names})
+    """Puts the suites' results into the record and docs/libraries.md, unless some of their tests
+    were left out."""
+    if options.pytest or options.no_docs:
+        return
+    rows, found = {}, []
+    for name in names:
+        suite = SUITES[name]
+        source = options.sources.get(name) or source_of(suite)
+        files = files_of(suite, source)
+        version = version_of(suite, source)
+        kept = record.update(record.made_of(options.results, name, version, files, known),
+                             options.record)
+        entries = [kept[name, file] for file in files
+                   if (name, file) in kept and kept[name, file].version == version]
+        if entries:
+            rows[name] = section.Row(version, len(files), entries)
+            found += entries
+    section.write(known, record.verdict_of(found), rows, options.page)
 
 
 def _files(options: argparse.Namespace, name: str) -> list[str]:
     return files_of(SUITES[name], options.sources.get(name) or source_of(SUITES[name]))
-
-
-def row_of(options: argparse.Namespace, name: str) -> section.Row:
-    files = _files(options, name)
-    ended = compare.ran(options.results, name, files)
-    return section.Row(len(ended), len(files), compare.times(options.results, name, ended),
-                       compare.noted_run(options.results, name))
 
 
 def judge(options: argparse.Namespace, known: Sequence[records.Known],

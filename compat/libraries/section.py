@@ -10,7 +10,7 @@ from pathlib import Path
 
 from compat import ROOT, report, state
 from compat.jax_tests.records import Known, Verdict
-from compat.libraries import compare
+from compat.libraries import compare, record
 from compat.libraries.suites import SUITES, WITHOUT_TESTS
 
 PAGE = ROOT / "docs" / "libraries.md"
@@ -20,9 +20,9 @@ INTRODUCTION = (
     "a checkout, whose commit is named, unchanged, by `python -m maxjax -m pytest`, compiled as by "
     "default, file by file, with a limit for each test; and on JAX what does not pass on maxjax, "
     "and, for the time, a sample of what does. Failed are tests that pass on JAX, known those with "
-    "a reason, listed below. Time is maxjax's / JAX's, over so many tests. The commit is that of a "
-    "suite's last run; `python -m compat.libraries SUITE` runs one, `--keep` goes on with what is "
-    "left.")
+    "a reason, listed below. Time is maxjax's / JAX's, over so many tests. The commits are those "
+    "of a suite's first and last files; `python -m compat.libraries SUITE` runs one, and `--keep` "
+    "goes on with the files that no run has come to.")
 HEAD = ("| suite | version | files | passed | failed | known | failed on JAX too | skipped | time "
         "| run, from commit |")
 
@@ -32,26 +32,22 @@ class Row:
     """A suite's line but for its counts.
 
     Attributes:
-      ran, files: how many of its files were run to their end, and how many it has.
-      made: what the last run was made from, as ``state.provenance`` tells it, with the commit of
-        the checkout that the tests are of.
+      version: of the library, and the commit of its checkout.
+      files: how many it has.
+      entries: what those gave that have run.
     """
 
-    ran: int
+    version: str
     files: int
-    times: compare.Times
-    made: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    entries: Sequence[record.Entry]
 
 
 def _line(name: str, counts: Counter[str], row: Row) -> str:
-    made = row.made or state.provenance()
-    version = " at ".join(filter(None, (SUITES[name].version, made.get("tests"))))
-    times = row.times
+    times = record.total_times(row.entries)
     ratio = f"{times.ours / times.theirs:.2f} (of {times.tests})" if times.theirs else "-"
-    cells = [name, version, f"{row.ran} of {row.files}", counts["passed"],
+    cells = [name, row.version, f"{len(row.entries)} of {row.files}", counts["passed"],
              counts["failed"], counts["internal"] + counts["difference"],
-             counts[compare.ON_JAX_TOO], counts["skipped"], ratio,
-             f"{made['day']}, {made['commit']}"]
+             counts[compare.ON_JAX_TOO], counts["skipped"], ratio, record.span(row.entries)]
     return f"| {' | '.join(map(str, cells))} |"
 
 
@@ -60,7 +56,7 @@ def markdown(text: str, known: Sequence[Known], verdict: Verdict, rows: Mapping[
     section = pattern_of(ENDS).search(text)
     lines_of = {line.split("|")[1].strip(): line for line in
                 (section.group().splitlines() if section else ()) if line.startswith("| ")}
-    lines_of |= {name: _line(name, verdict.counts[name], rows[name]) for name in verdict.counts}
+    lines_of |= {name: _line(name, verdict.counts[name], row) for name, row in rows.items()}
     made = state.provenance()
     lines = [ENDS[0], "## Their own tests", "", INTRODUCTION,
              f"The last run was with {made['versions']}, on {made['machine']}.", "",

@@ -1,13 +1,15 @@
 """The harness of libraries' own tests, on a suite that is made up here."""
 
+import dataclasses
 import json
 import subprocess
 
+import numpy as np
 import pytest
 
 pytest.importorskip("jax")
 
-from compat.libraries import compare, run, section, suites
+from compat.libraries import compare, record, run, section, suites
 
 # What they share is computed once.
 pytestmark = [pytest.mark.extended, pytest.mark.xdist_group("libraries_tests")]
@@ -212,13 +214,16 @@ def test_rows_of_other_suites_stay(made_up, tmp_path):
                     f"| made-up | 1 | old |\n{section.ENDS[1]}\n\nAfter.\n")
     known = run.records.read_known(folder / "known.toml")
     verdict = run.records.judge(compared(folder), known)
-    rows = {"made-up": section.Row(1, 2, compare.Times(3, 0.5, 2.0))}
+    entry = record.Entry("made-up", "1", FILES[0], "2026-01-02", "a", {},
+                         compare.Times(3, 0.5, 2.0))
+    rows = {"made-up": section.Row("1 at c", 2, [entry])}
     texts = []
     for _ in range(2):
         section.write(known, verdict, rows, page)
         text = page.read_text()
         assert "| rlax | 1 | old |" in text and text.count("| made-up |") == 1
-        assert "| 1 of 2 | 5 | 0 | 4 | 1 | 4 | 0.25 (of 3) |" in text
+        assert ("| made-up | 1 at c | 1 of 2 | 5 | 0 | 4 | 1 | 4 | 0.25 (of 3) | 2026-01-02, a |"
+                in text)
         assert "- made-up, 3: made up" in text and text.endswith("\n\nAfter.\n")
         texts.append(text)
     assert texts[0] == texts[1]
@@ -227,21 +232,58 @@ def test_rows_of_other_suites_stay(made_up, tmp_path):
     assert page.read_text().startswith("# Libraries\n\n" + section.ENDS[0])
 
 
-def test_a_line_says_what_the_last_run_was_of(made_up, tmp_path, monkeypatch):
-    folder, words = made_up
+def test_a_version_names_the_commit_of_a_checkout(made_up):
+    folder, _ = made_up
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a"]
     assert suites.revision_of(folder) == "" == suites.revision_of(run.compare.ROOT / "tests")
     for command in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "a"]):
         subprocess.run([*git, *command], check=True)
     commit = suites.revision_of(folder)
     assert len(commit) == 9 and suites.revision_of(folder / "tests") == ""
-    words = [*words, "--results", str(tmp_path), "--file", "*/test_two.py", "--keep"]
-    run.main(words)
-    monkeypatch.setattr(run.state, "provenance", lambda: pytest.fail("nothing is run"))
-    options = run.parser().parse_args(words)
-    options.sources = run.sources(options.source)
-    row = run.row_of(options, "made-up")
-    assert row.made["tests"] == commit and row.made["day"]
+    assert run.version_of(suites.SUITES["made-up"], folder) == f"{np.__version__} at {commit}"
+
+
+def test_a_suite_goes_on_where_another_run_ended(made_up, tmp_path):
+    _, words = made_up
+    page, kept = tmp_path / "libraries.md", tmp_path / "record.jsonl"
+    page.write_text("# Libraries\n")
+
+    def entries():
+        return record.read(kept).values()
+
+    # Each run has results of its own, as on another machine.
+    words = [word for word in words if word != "--no-docs"]
+    words += ["--keep", "--record", str(kept), "--page", str(page), "--results"]
+    run.main([*words, str(tmp_path / "first"), "--file", "*/test_two.py"])
+    assert [entry.file for entry in entries()] == FILES[1:] and "| 1 of 2 | 0 " in page.read_text()
+    run.main([*words, str(tmp_path / "second")])
+    assert compare.ran(tmp_path / "second", "made-up", FILES) == FILES[:1]
+    assert {entry.file: entry.counts for entry in entries()} == {
+        FILES[0]: {"passed": 5, "difference": 3, compare.ON_JAX_TOO: 1, "skipped": 4},
+        FILES[1]: {"internal": 1}}
+    assert "| 2 of 2 | 5 | 0 | 4 | 1 | 4 |" in page.read_text()
+    # What is of another release counts no more.
+    old = [dataclasses.replace(entry, version="0") for entry in entries()]
+    record.update(old, kept)
+    assert {entry.version for entry in entries()} == {"0"}
+    run.main([*words, str(tmp_path / "third"), "--file", "*/test_two.py"])
+    entry, = entries()
+    assert entry.file == FILES[1] and entry.version.startswith(np.__version__)
+
+
+def test_an_entry_tells_what_fails(made_up):
+    folder, _ = made_up
+    entries = record.made_of(folder / "results", "made-up", "1", FILES, [])
+    verdict = record.verdict_of(entries)
+    assert verdict.counts["made-up"] == {"passed": 5, "failed": 4, compare.ON_JAX_TOO: 1,
+                                         "skipped": 4}
+    assert {result.name for result in verdict.failed} == {
+        result.name for result in compared(folder) if result.outcome == "failed"}
+    assert record.total_times(entries).tests == compare.times(
+        folder / "results", "made-up", FILES).tests
+    assert " to " not in record.span(entries)
+    later = dataclasses.replace(entries[0], day="2999-01-01", commit="b")
+    assert record.span([*entries, later]).endswith(" to 2999-01-01, b")
 
 
 def test_tests_that_no_source_distribution_has():

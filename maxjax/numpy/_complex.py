@@ -14,7 +14,15 @@ from maxjax._primitives.creation import full
 from maxjax.lax._conversion import lying_like
 from maxjax.numpy._at_once import at_once
 from maxjax.numpy._elementwise import alias
-from maxjax.numpy._promotion import apart, as_array, bind, broadcast_to, constant, operand
+from maxjax.numpy._promotion import (
+    apart,
+    as_array,
+    bind,
+    broadcast_to,
+    cast,
+    constant,
+    operand,
+)
 
 __all__ = ["conj", "conjugate", "imag", "iscomplex", "iscomplexobj", "isreal", "isrealobj", "real"]
 
@@ -113,6 +121,8 @@ def iscomplex(x: ArrayLike) -> Array:
     Array([ True, False], dtype=bool)
     """
     part = imag(x)
+    if part.dtype == dtypes.bool_:
+        part = cast(part, part.dtype)
     return bind(ne_p, part, constant(0, part.dtype, part.weak_type and not part.ndim))
 
 

@@ -182,8 +182,9 @@ def resolve(name: str, args: Sequence[Any]) -> list[Any]:
 
 
 def inexact_type(dtype: Any, weak: bool) -> tuple[Any, bool]:
-    """The floating type in which a function computes on arguments of ``dtype``."""
-    return inexact_dtype(dtype), weak
+    """The floating type in which a function computes on arguments of ``dtype``; that of booleans is
+    strong."""
+    return inexact_dtype(dtype), weak and dtype != dtypes.bool_
 
 
 def inexact_dtype(dtype: Any) -> Any:

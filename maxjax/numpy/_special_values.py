@@ -11,7 +11,7 @@ from maxjax._higher_order.named_calls import named
 from maxjax._ir.trace import Array
 from maxjax._ir.typing import ArrayLike
 from maxjax._primitives.arithmetic import is_finite_p
-from maxjax._primitives.comparison import and_p
+from maxjax._primitives.comparison import and_p, ne_p
 from maxjax._primitives.creation import full
 from maxjax.numpy import _whole_rules as rules
 from maxjax.numpy._at_once import at_once
@@ -19,6 +19,7 @@ from maxjax.numpy._complex import complex_of, imag, real
 from maxjax.numpy._promotion import (
     apart,
     as_array,
+    bind,
     cast,
     check_out,
     is_exact,
@@ -147,7 +148,7 @@ def isnan(x: ArrayLike, /) -> Array:
     Array([False, False,  True], dtype=bool)
     """
     x = operand("isnan", x)
-    return x != x
+    return bind(ne_p, x, x)     # of one operand, which stays as weakly typed as it is
 
 
 def _is_infinity(name: str, x: Any, infinity: float) -> Array:

@@ -41,16 +41,16 @@ def is_ended(folder: Path, library: str, suite: str, file: str) -> bool:
     return ended_path(results_path(folder, library, suite, file)).exists()
 
 
-def note_run(folder: Path, suite: str, what: Mapping[str, str]) -> None:
-    """Keeps what a suite's last run was made from, beside its results."""
-    (folder / suite / "run.json").write_text(json.dumps(what))
+def end(results: Path, made: Mapping[str, str]) -> None:
+    """Says that a file's run came to its end, and what it was made from."""
+    ended_path(results).write_text(json.dumps(made))
 
 
-def noted_run(folder: Path, suite: str) -> dict[str, str]:
-    """What a suite's last run was made from; nothing where it was not run."""
-    path = folder / suite / "run.json"
-    noted: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
-    return noted
+def made_from(folder: Path, suite: str, file: str) -> dict[str, str]:
+    """What maxjax's run of a file was made from."""
+    made: dict[str, str] = json.loads(
+        ended_path(results_path(folder, "maxjax", suite, file)).read_text())
+    return made
 
 
 def ran(folder: Path, suite: str, files: Sequence[str]) -> list[str]:

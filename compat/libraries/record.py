@@ -44,11 +44,11 @@ class Entry:
 def made_of(folder: Path, suite: str, version: str, files: Iterable[str],
             known: Sequence[Known]) -> list[Entry]:
     """The entries of files that have run to their end."""
-    made = compare.noted_run(folder, suite)
     found = []
     for file in compare.ran(folder, suite, list(files)):
+        made = compare.made_from(folder, suite, file)
         verdict = judge(compare.compared(folder, suite, [file]), known)
-        found.append(Entry(suite, version, file, made.get("day", ""), made.get("commit", ""),
+        found.append(Entry(suite, version, file, made["day"], made["commit"],
                            dict(verdict.counts.get(suite, {})),
                            compare.times(folder, suite, [file]),
                            [(result.name, result.error[:100]) for result in verdict.failed]))

@@ -67,8 +67,7 @@ def run_file(suite: Suite, source: Path, file: str, is_sampled: bool, limit: flo
     """
     for library in compare.LIBRARIES:
         results = compare.results_path(options.results, library, suite.name, file)
-        ended = compare.ended_path(results)
-        if ended.exists():
+        if compare.ended_path(results).exists():
             continue
         left = limit - time.monotonic()
         if left <= 0:
@@ -79,7 +78,7 @@ def run_file(suite: Suite, source: Path, file: str, is_sampled: bool, limit: flo
                 options.results, "maxjax", suite.name, file), is_sampled)
             if not names:
                 results.touch()
-                ended.touch()
+                compare.end(results, state.provenance())
                 continue
             wanted = results.with_suffix(".wanted")
             wanted.write_text("\n".join(names))
@@ -87,7 +86,7 @@ def run_file(suite: Suite, source: Path, file: str, is_sampled: bool, limit: flo
         if not processes.run(command_of(suite, library, file, source, options), source,
                              environment, results, left):
             return False
-        ended.touch()
+        compare.end(results, state.provenance())
     return True
 
 
@@ -114,8 +113,6 @@ def run_suite(suite: Suite, options: argparse.Namespace) -> None:
             if not options.keep:
                 for suffix in (".jsonl", ".ended", ".log", ".wanted"):
                     results.with_suffix(suffix).unlink(missing_ok=True)
-    compare.note_run(options.results, suite.name, {
-        **state.provenance(), "tests": revision_of(source)})
     sampled = set(files[::options.sampled_files])
     limit = time.monotonic() + options.suite_seconds
     with ThreadPoolExecutor(options.jobs) as pool:

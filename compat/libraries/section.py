@@ -23,6 +23,7 @@ INTRODUCTION = (
     "a reason, listed below. Time is maxjax's / JAX's, over so many tests. The commits are those "
     "of a suite's first and last files; `python -m compat.libraries SUITE` runs one, and `--keep` "
     "goes on with the files that no run has come to.")
+_UNSETTLED = re.compile(r"- (\S+), not settled: ")
 HEAD = ("| suite | version | files | passed | failed | known | failed on JAX too | skipped | time "
         "| run, from commit |")
 
@@ -65,8 +66,10 @@ def markdown(text: str, known: Sequence[Known], verdict: Verdict, rows: Mapping[
     reasons = [f"- {name}, {sum(len(row.tests) for row in group)}: {group[0].reason}"
                for name in SUITES if name in lines_of
                for group in _by_reason(row for row in known if row.file == name)]
-    unknown = [f"- {result.file}, not settled: `{result.name}` ({result.error[:100]})"
-               for result in verdict.failed]
+    unknown = [line for line in (section.group().splitlines() if section else ())
+               if (found := _UNSETTLED.match(line)) and found[1] not in rows]
+    unknown += [f"- {result.file}, not settled: `{result.name}` ({result.error[:100]})"
+                for result in verdict.failed]
     return "\n".join([
         *lines, "", f"The source distributions of {', '.join(WITHOUT_TESTS)} have no tests: they "
         "run from checkouts.", "",

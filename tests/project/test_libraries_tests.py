@@ -211,7 +211,9 @@ def test_rows_of_other_suites_stay(made_up, tmp_path):
     folder, _ = made_up
     page = tmp_path / "libraries.md"
     page.write_text(f"# Libraries\n\n{section.ENDS[0]}\n| rlax | 1 | old |\n"
-                    f"| made-up | 1 | old |\n{section.ENDS[1]}\n\nAfter.\n")
+                    "| made-up | 1 | old |\n\n- rlax, not settled: `a`\n"
+                    "- made-up, not settled: `b`\n"
+                    f"{section.ENDS[1]}\n\nAfter.\n")
     known = run.records.read_known(folder / "known.toml")
     verdict = run.records.judge(compared(folder), known)
     entry = record.Entry("made-up", "1", FILES[0], "2026-01-02", "a", {},
@@ -225,6 +227,7 @@ def test_rows_of_other_suites_stay(made_up, tmp_path):
         assert ("| made-up | 1 at c | 1 of 2 | 5 | 0 | 4 | 1 | 4 | 0.25 (of 3) | 2026-01-02, a |"
                 in text)
         assert "- made-up, 3: made up" in text and text.endswith("\n\nAfter.\n")
+        assert "- rlax, not settled: `a`" in text and "made-up, not settled" not in text
         texts.append(text)
     assert texts[0] == texts[1]
     page.write_text("# Libraries\n")

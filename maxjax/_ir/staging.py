@@ -274,32 +274,31 @@ def traces_eager_call() -> bool:
     return trace.__class__ is StagingTrace and trace.kind is EAGER
 
 
-def within_program() -> bool:
-    """Whether what is called now is written into a jaxpr."""
+def program_written() -> StagingTrace | None:
+    """The jaxpr that what is called now is written into, if there is one."""
     trace = context.trace
     if trace.__class__ is StagingTrace:      # most often
-        return True
+        return trace
     if trace is installed.runtime:
-        return False
+        return None
     for outer in enclosing_traces():
         if isinstance(outer, StagingTrace):
-            return True
+            return outer
         if isinstance(outer, CompileTimeTrace):
             break
-    return False
+    return None
+
+
+def within_program() -> bool:
+    """Whether what is called now is written into a jaxpr."""
+    return program_written() is not None
 
 
 def staged(value: Array) -> Array:
     """An array made of host data, as a value of the program that is being traced, if there is one.
     As of all values of programs, code then sees no more than its type."""
-    if context.trace.__class__ is StagingTrace:      # most often
-        return context.trace.constant(value)
-    for trace in enclosing_traces():
-        if isinstance(trace, StagingTrace):
-            return trace.constant(value)
-        if isinstance(trace, CompileTimeTrace):
-            break
-    return value
+    program = program_written()
+    return value if program is None else program.constant(value)
 
 
 def enumeration(names: Sequence[str]) -> str:

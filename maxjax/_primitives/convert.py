@@ -16,7 +16,7 @@ from maxjax._ir.linearity import REDUCED_FIRST, Linearity
 from maxjax._ir.primitive import Primitive
 from maxjax._ir.rule_groups import Compiled, Host, Sharded
 from maxjax._ir.runtime import installed
-from maxjax._ir.staging import DynamicJaxprTracer, staged, within_program
+from maxjax._ir.staging import DynamicJaxprTracer, program_written, staged, within_program
 from maxjax._ir.trace import Array, Tracer, context, is_scalar
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Params, Value
@@ -272,7 +272,7 @@ def _literal(x: Any) -> Any:
     """The number that stands in a jaxpr for a value, a scalar; None for other values, and for those
     of an enclosing jaxpr, which are constants of this one."""
     if x.__class__ is DynamicJaxprTracer:
-        return x.literal() if x._trace is context.trace else None
+        return x.literal() if x._trace is program_written() else None
     if isinstance(x, Tracer) or x.shape or not within_program():
         return None
     if is_scalar(x):

@@ -118,6 +118,15 @@ def constrained(value: Any, sharding: object) -> Any:
                 "use `reshard` API?")
         _check_manual(value, sharding)
         sharding = _applicable(sharding, value)
+    return suggested(value, sharding)
+
+
+def suggested(value: Any, sharding: Sharding) -> Any:
+    """One value with a constraint, over axes of any type: nothing of it is in the value's type.
+
+    Raises:
+      ValueError: the value's shape cannot be divided like that.
+    """
     check_shape(sharding, value.shape, "with_sharding_constraint arguments",
                 divided="pjit outputs with pytree key path result")
     meshes.use.ever_set = True

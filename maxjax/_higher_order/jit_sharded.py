@@ -16,7 +16,7 @@ from maxjax._base.meshes import around
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
 from maxjax._base.specs import UNCONSTRAINED, PartitionSpec
-from maxjax._higher_order.constraints import constrained, named, resharded
+from maxjax._higher_order.constraints import constrained, named, suggested
 from maxjax._higher_order.static_arguments import Static, dynamic_positions
 from maxjax._higher_order.target import refuse_mesh
 from maxjax._ir.refs import Ref, read
@@ -267,7 +267,10 @@ def _placed(value: Array, sharding: Sharding, name: Callable[[], str]) -> Any:
             return installed.runtime.put(value, sharding)
         raise _placed_elsewhere(sharding, own, value.aval)
     check_shape(sharding, value.shape, f"pjit arguments with pytree key path {name()}")
-    return installed.runtime.put(value, sharding)
+    placed = installed.runtime.put(value, sharding)
+    # What is asked of an argument says where it lies, not what its type is.
+    placed.aval = value.aval
+    return placed
 
 
 def _check_reference(ref: Ref, sharding: Sharding) -> None:
@@ -295,9 +298,11 @@ def _moved(value: Value, sharding: Sharding) -> Any:
 
 
 def _constrained(value: Value, sharding: Sharding | None) -> Any:
-    """A value inside another program, constrained to the sharding asked for."""
+    """A value inside another program, constrained to the sharding asked for. Its type, if it says
+    where the value lies, stays as it is."""
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
-        return resharded(value, sharding)
+        is_typed = value.aval.mesh_spec is not None or not around().abstract.empty
+        return value if is_typed else suggested(value, sharding)
     return constrained(value, sharding)
 
 

@@ -175,18 +175,21 @@ def _splitting(spec: PartitionSpec, mesh: Mesh) -> tuple[Any, ...]:
 def _out_shardings(specs: Sequence[PartitionSpec] | None, avals: Sequence[ShapedArray],
                    mesh: Mesh, in_avals: Sequence[ShapedArray],
                    ins: Sequence[NamedSharding | None]) -> list[Sharding]:
-    """The shardings of results; ``specs`` are those that the engine chose for Auto axes."""
+    """The shardings of results; ``specs`` are those that the engine chose for what types leave
+    open."""
     # A result with the rank and the sharding of an input has its spec as it was written.
     written = {(aval.ndim, trimmed(_splitting(sharding.spec, mesh))): sharding.spec
                for aval, sharding in reversed([*zip(in_avals, ins, strict=True)])
                if sharding is not None}
+    # Where no mesh is set, types without one leave open where values lie, along Explicit axes too.
+    untyped = meshes.around().abstract.empty
     result: list[Sharding] = []
     for number, aval in enumerate(avals):
         if aval.mesh_spec is not None and not mesh.auto_axes:
             spec = aval.mesh_spec[1]
-        elif specs is not None and mesh.auto_axes:
+        elif specs is not None and (mesh.auto_axes or untyped):
             spec = specs[number]
-            if mesh.explicit_axes:
+            if mesh.explicit_axes and not (untyped and aval.mesh_spec is None):
                 spec = _with_type(spec, aval, mesh)
             spec = written.get((aval.ndim, spec), spec)
         else:
@@ -253,7 +256,7 @@ def program_on_mesh(closed: ClosedJaxpr, mesh: Mesh,
     """The program that runs a jaxpr with its operands where they are."""
     wanted = tuple(out_shardings or [None] * len(closed.out_avals))
     known = made_of(closed).on_meshes
-    key = mesh, in_shardings, wanted
+    key = mesh, in_shardings, wanted, meshes.around().abstract.empty
     made = known.get(key)
     if made is None:
         made = known[key] = _program_on_mesh(closed, mesh, in_shardings, wanted)

@@ -271,8 +271,9 @@ class Mesh(_Axes):
         self.axis_types = types
         self._internal = key
         self._hash = hash(key)
-        first = next(iter(array.flat), None)
-        kind = None if first is None else AbstractDevice(
+        first: Any = next(iter(array.flat), None)
+        # What stands for a device in a test need not say of which kind it is.
+        kind = None if not hasattr(first, "device_kind") else AbstractDevice(
             first.device_kind, getattr(first, "num_cores", None), first.platform)
         self.abstract_mesh = AbstractMesh(array.shape, names, types, abstract_device=kind)
         _meshes[key] = self

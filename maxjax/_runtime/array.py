@@ -13,6 +13,7 @@ Two things hold of every value, in tier 0, in compiled code and in what a callba
 from __future__ import annotations
 
 import enum
+import functools
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, Literal
@@ -212,7 +213,7 @@ class ArrayImpl(Array):
     def sharding(self) -> Sharding:
         """Where the array's parts are."""
         placement = self._placement
-        return placement if isinstance(placement, Sharding) else SingleDeviceSharding(
+        return placement if isinstance(placement, Sharding) else _sharding_on(
             placement or first_device())
 
     @property
@@ -404,6 +405,11 @@ class ArrayImpl(Array):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         return other
+
+
+@functools.cache
+def _sharding_on(device: Device) -> SingleDeviceSharding:
+    return SingleDeviceSharding(device)
 
 
 def is_spread(x: object) -> bool:

@@ -185,8 +185,9 @@ def _masked_trace(x: Array, offset: Any, axis1: int, axis2: int, dtype: Any) -> 
     row, column = [iota_p.bind(dtype=dtypes.int32, shape=shape, dimension=dim) for dim in (0, 1)]
     mask, zero = row + cast(offset, dtypes.int32) == column, zeros((), x.dtype)
     mesh = explicit_mesh(x)
-    if mesh is not None:      # the mask is split like the array where it has to be broadcast
-        mask = resharded(mask, NamedSharding(mesh, PartitionSpec()))
+    if mesh is not None:
+        if x.ndim > 2:      # the mask is split like the array where it has to be broadcast
+            mask = resharded(mask, NamedSharding(mesh, PartitionSpec()))
         zero = lying_like(zeros(x.shape, x.dtype), x)
     return reductions.sum(where(mask, x, zero), axis=(-2, -1), dtype=dtype)
 

@@ -32,6 +32,8 @@ def refuse_taking(x: Array, entries: Sequence[Entry]) -> None:
     chosen = _chosen(x, entries)
     if any(entry.kind == "slice" and not count_of(entry.value) for entry in chosen):
         return      # nothing is taken
+    if all(_parts(x, axes) == 1 for axes in partitions(x)):
+        return      # axes of one device split nothing
     if any(entry.kind in ("int", "slice") and _is_split(x, entry) for entry in chosen):
         raise ShardingTypeError("Use `.at[...].get(" + _RESOLVE.format(
             what="gather indexing", x=x.aval, indices=_indices(chosen)))

@@ -46,9 +46,11 @@ def checks_of(case: Case) -> dict[str, Callable[[Case], None]]:
 
 def marks_of(number: int, family: str, case: Case, check: str) -> list[pytest.MarkDecorator]:
     """A case's checks stand together, and in one process: JAX is asked once for all of them. Of
-    what composes two transformations, the usual run has every fifth case."""
+    what composes two transformations, or holds two derivatives that are compared with JAX's against
+    each other, the usual run has every fifth case."""
     group = pytest.mark.xdist_group(f"{family}-{case.name}")
-    return [group, pytest.mark.extended] if check == "vmap of gradient" and number % 5 else [group]
+    composed = check in ("vmap of gradient", "adjoint")
+    return [group, pytest.mark.extended] if composed and number % 5 else [group]
 
 
 @pytest.mark.parametrize("check,case", [

@@ -605,10 +605,13 @@ def untransformed():
     return seen_by(maxjax, TRANSFORMATIONS["nothing"], of_all_subjects())
 
 
+MADE_OF_OTHERS = ("value_and_grad", "hessian", "jacfwd", "jacrev")
+
+
 # One transformation inside another looks at what each alone does, and JAX compiles it all.
 @pytest.mark.parametrize("transformation", [
-    pytest.param(name, marks=[pytest.mark.extended] if " of " in name else [])
-    for name in TRANSFORMATIONS])
+    pytest.param(name, marks=[pytest.mark.extended] if " of " in name or name in MADE_OF_OTHERS
+                 else []) for name in TRANSFORMATIONS])
 def test_looks_at_tracers_are_as_in_jax(transformation, untransformed):
     def allowed(name, value):
         look, subject = name.rsplit(", ", 1)

@@ -15,6 +15,7 @@ from maxjax._runtime.program import Program
 from tests.support import mojo_programs
 from tests.support.long_sums import OPERATIONS, PRODUCTS, LongSum, check, long_sums
 from tests.support.mojo_programs import Item
+from tests.support.selection import extended_but
 
 pytestmark = [pytest.mark.xdist_group("mojo"), pytest.mark.slow]
 # What MAX has.
@@ -41,7 +42,7 @@ def by_the_machine(one: LongSum, x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", [*OPERATIONS, *PRODUCTS])
-@pytest.mark.parametrize("count", [300, 100_000])
+@pytest.mark.parametrize("count", extended_but([300], [300, 100_000]))
 def test_without_kernels(name, count, monkeypatch):
     monkeypatch.setattr(mojo_programs, "executable", mojo_programs.without_kernels)
     check(long_sums(count, [name], DTYPES), by_the_machine)

@@ -188,7 +188,9 @@ def derivatives() -> list[tuple[int, str, float]]:
     return rows
 
 
-@pytest.mark.parametrize("order, text, place", derivatives(), ids=str)
+@pytest.mark.parametrize("order, text, place", [
+    pytest.param(*row, marks=[pytest.mark.extended] if number % 3 else [])
+    for number, row in enumerate(derivatives())], ids=str)
 def test_derivative(order: int, text: str, place: float) -> None:
     def nth(library: Any) -> Any:
         def function(x: Any) -> Any:

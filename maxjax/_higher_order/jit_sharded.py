@@ -12,7 +12,7 @@ from maxjax._base import config, pytree
 from maxjax._base.canonical_specs import canonical
 from maxjax._base.errors import DuplicateSpecError
 from maxjax._base.layouts import Format, Layout, check_layout
-from maxjax._base.meshes import around
+from maxjax._base.meshes import AbstractMesh, around
 from maxjax._base.pytree import PyTree, PyTreeSpec
 from maxjax._base.shardings import NamedSharding, Sharding, SingleDeviceSharding, check_shape
 from maxjax._base.specs import UNCONSTRAINED, PartitionSpec
@@ -24,6 +24,7 @@ from maxjax._ir.runtime import installed
 from maxjax._ir.trace import Array, Tracer, context
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import Value
+from maxjax._primitives.rules import aval_of
 from maxjax._primitives.sharding import ArrayCopySemantics, device_put_p
 
 if TYPE_CHECKING:
@@ -253,6 +254,8 @@ def _placed(value: Array, sharding: Sharding, name: Callable[[], str]) -> Any:
       ValueError: it was put elsewhere on purpose, or cannot have that sharding.
       NotImplementedError: it is on a device of another process.
     """
+    if isinstance(getattr(sharding, "mesh", None), AbstractMesh):
+        raise _placed_elsewhere(sharding, value.sharding, value.aval)
     if value.committed:
         own = value.sharding
         if own == sharding or own.is_equivalent_to(sharding, value.ndim):
@@ -297,11 +300,11 @@ def _moved(value: Value, sharding: Sharding) -> Any:
                              copy_semantics=(ArrayCopySemantics.REUSE_INPUT,))[0]
 
 
-def _constrained(value: Value, sharding: Sharding | None) -> Any:
+def _constrained(value: Any, sharding: Sharding | None) -> Any:
     """A value inside another program, constrained to the sharding asked for. Its type, if it says
     where the value lies, stays as it is."""
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
-        is_typed = value.aval.mesh_spec is not None or not around().abstract.empty
+        is_typed = aval_of(value).mesh_spec is not None or not around().abstract.empty
         return value if is_typed else suggested(value, sharding)
     return constrained(value, sharding)
 
@@ -350,7 +353,7 @@ def check_devices(shardings: Chosen) -> None:
     """Raises ValueError where results are to be on different devices."""
     first: Any = None
     for sharding in shardings:
-        if sharding is None:
+        if sharding is None or isinstance(getattr(sharding, "mesh", None), AbstractMesh):
             continue
         devices = sharding._devices()
         if first is None:

@@ -34,7 +34,7 @@ from maxjax._runtime.array import ArrayImpl
 from maxjax._runtime.devices import allow_execution, default_device_override, memory_of
 from maxjax._runtime.donation import check_donated_once, fitting, give_up
 from maxjax._runtime.memory import out_of_memory, sharing
-from maxjax._runtime.operand_devices import Leaf
+from maxjax._runtime.operand_devices import Leaf, asked_of
 from maxjax._runtime.outside_values import plain
 from maxjax._runtime.program import Program, program_of
 from maxjax._runtime.result_placement import (
@@ -212,7 +212,8 @@ class Caller(Runtime):
                 ) -> tuple[list[Sharding], list[Sharding]]:
         """Compiles a call's jaxpr ahead of time, as far as the mode allows, for operands with given
         shardings (None: any), and waits. Returns the shardings of all operands and results."""
-        ran, ins, outs = on_mesh.compiled_for(call.closed, in_shardings, call.asked)
+        ran, ins, outs = on_mesh.compiled_for(
+            call.closed, in_shardings, asked_of(call.asked, ()))
         program = program_of(ran, call.donated)
         if program_module.config.compile_mode.value != "never":
             program_module.policy.tiering.compile_now(program)
@@ -222,7 +223,8 @@ class Caller(Runtime):
             list[Any] | None, Sequence[Leaf]]:
         """The results of a call over several processes or on an accelerator; None if it is neither,
         and what this host is to run it on."""
-        if job.device_counts and spanning.concerns(call.closed, leaves, call.asked):
+        if job.device_counts and spanning.concerns(
+                call.closed, leaves, asked_of(call.asked, leaves)):
             made = self._call_over_processes(call, leaves)
             if made is not None:
                 return made, leaves
@@ -278,7 +280,8 @@ class Caller(Runtime):
                 for operand in operands:
                     if operand._placement is not None:
                         placed = common_placement(name, placed, operand, operands, closed)
-                results, program = spanning.call(closed, operands, placed, call.asked, name)
+                results, program = spanning.call(
+                    closed, operands, placed, asked_of(call.asked, operands), name)
                 if program is not None:
                     ways.over_processes = key, program
         except MemoryError as error:
@@ -310,7 +313,7 @@ def _placed_way(call: Call, ways: Ways, leaves: Sequence[Leaf]) -> Any:
     if known is None or known.placed is None or known.placed.key != key:
         # Most often the same objects.
         known = ways.placed = Way(placed_results(
-            key, call.operation, call.closed, leaves, call.asked))
+            key, call.operation, call.closed, leaves, asked_of(call.asked, leaves)))
     return known
 
 

@@ -109,10 +109,39 @@ def of_shard_map(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedS
     return found
 
 
-def _over_devices(sharding: NamedSharding, values: Sequence[ArrayImpl]) -> NamedSharding | None:
+def asked_of(shardings: Sequence[Sharding | None] | None, values: Sequence[Leaf]
+             ) -> Sequence[Sharding | None] | None:
+    """The shardings asked of results; those over an abstract mesh over the devices of the operands'
+    mesh, or of the one that is set.
+
+    Raises:
+      ValueError: neither has that mesh.
+    """
+    if shardings is None or all(map(_has_devices, shardings)):
+        return shardings
+    found: list[Sharding | None] = []
+    for sharding in shardings:
+        if not _has_devices(sharding):
+            sharding = _over_devices(sharding, values)      # type: ignore[arg-type]
+            if sharding is None:
+                around = meshes.around()
+                shown = around.concrete if around.abstract.empty else around.abstract
+                raise ValueError(
+                    "Passing lowering_platforms via jax.export or jit(f).trace(*args).lower("
+                    "lowering_platforms=...) is required when only AbstractMesh exists in a jitted "
+                    f"computation. Got context mesh: {shown}")
+        found.append(sharding)
+    return found
+
+
+def _has_devices(sharding: Sharding | None) -> bool:
+    return sharding is None or is_concrete(sharding)
+
+
+def _over_devices(sharding: NamedSharding, values: Sequence[Leaf]) -> NamedSharding | None:
     """A sharding over an abstract mesh, over the devices of a mesh of the same axes that a value
     is on, or that is around; None: there is none."""
-    candidates = [getattr(value._placement, "mesh", None) for value in values]
+    candidates = [getattr(getattr(value, "_placement", None), "mesh", None) for value in values]
     for mesh in (*candidates, meshes.around().concrete):
         if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
             return NamedSharding(mesh.update(axis_types=sharding.mesh.axis_types), sharding.spec)

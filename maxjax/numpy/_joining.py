@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array, Tracer
-from maxjax._ir.typing import ArrayLike, DTypeLike
+from maxjax._ir.typing import ArrayLike, DTypeLike, Shape
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.joining import concatenate_p
@@ -331,9 +331,16 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
            [3, 4],
            [5, 6]], dtype=int32)
     """
-    if isinstance(tup, (np.ndarray, Array)) and tup.ndim > 2:
-        return concatenate(tup, 0, dtype)
+    if isinstance(tup, (np.ndarray, Array)) and tup.ndim:
+        return concatenate(_with_rows(tup, lambda row: (1,) * (2 - len(row)) + row), 0, dtype)
     return concatenate([atleast_2d(x) for x in _arrays("vstack", tup, dtype)], 0, dtype)
+
+
+def _with_rows(array: Any, of_row: Callable[[Shape], Shape]) -> Array:
+    """An array whose rows are reshaped, all at once, to ``of_row(shape)``."""
+    x = as_array(array)
+    shape = of_row(x.shape[1:])
+    return x if shape == x.shape[1:] else layout.reshape(x, (x.shape[0], *shape))
 
 
 def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
@@ -357,6 +364,9 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
+    if isinstance(tup, (np.ndarray, Array)) and tup.ndim:
+        return concatenate(
+            _with_rows(tup, lambda row: row or (1,)), 1 if tup.ndim > 2 else 0, dtype)
     parts = [atleast_1d(x) for x in _arrays("hstack", tup, dtype)]
     if not parts:
         raise IndexError("hstack needs at least one array")
@@ -383,6 +393,9 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     Array([[[1, 3],
             [2, 4]]], dtype=int32)
     """
+    if isinstance(tup, (np.ndarray, Array)) and tup.ndim:
+        return concatenate(_with_rows(tup, lambda row: (
+            (1,) * (2 - len(row)) + row + (1,) * (len(row) < 3))), 2, dtype)
     return concatenate([atleast_3d(x) for x in _arrays("dstack", tup, dtype)], 2, dtype)
 
 
@@ -405,6 +418,8 @@ def column_stack(tup: Any) -> Array:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
+    if isinstance(tup, (np.ndarray, Array)) and tup.ndim:
+        return concatenate(_with_rows(tup, lambda row: row + (1,) * (2 - len(row))), 1)
     parts = [as_array(x) for x in _arrays("column_stack", tup)]
     return concatenate(
         [layout.transpose(atleast_2d(x), (1, 0)) if x.ndim < 2 else x for x in parts], 1)

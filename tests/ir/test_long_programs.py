@@ -160,6 +160,12 @@ def joined(n):
     return lambda x: jnp.stack([jnp.sin(x * float(k)) for k in range(n)]), (VECTOR,)
 
 
+@shape(100)
+def joined_slices(n):
+    return (lambda x: jnp.concatenate([x[k:k + 1] for k in range(n)])), (
+        np.ones((1000, 4), np.float32),)
+
+
 @shape(200)
 def elements(n):
     def function(x):

@@ -62,13 +62,13 @@ def suits_machine(kind: str, points: int, rows: int, length: int) -> bool:
             and (kind != "rows" or rows == 1))
 
 
-def pack_nanoseconds(unit: Unit, results: Sequence[Node]) -> float:
-    """What a call of the pack takes."""
+def pack_nanoseconds(unit: Unit, read: Sequence[Node], results: Sequence[Node]) -> float:
+    """What a call of the pack takes: one for each piece of an array that is composed of several."""
     if not isinstance(unit, Call):
-        return _CALL + _BYTE * sum(x.nbytes for x in unit.inputs)
+        return _CALL + _BYTE * sum(x.nbytes for x in read)
     if unit.host is not None:
-        return _HOST_STEP + _HOST_BYTE * sum(x.nbytes for x in (*unit.inputs, *results))
+        return _HOST_STEP + _HOST_BYTE * sum(x.nbytes for x in (*read, *results))
     if unit.function.startswith("matmul_"):
         return _CALL + _PRODUCT * unit.inputs[0].size * unit.inputs[1].shape[-1]
     byte = _SORTED_BYTE if "sort" in unit.function else _BYTE
-    return _CALL + byte * sum(x.nbytes for x in (*unit.inputs, *results))
+    return _CALL + byte * sum(x.nbytes for x in (*read, *results))

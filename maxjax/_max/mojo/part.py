@@ -328,9 +328,11 @@ class Part:
         self.call(machine, integers, note)
 
     def _emit(self, number: int, unit: Any, detail: Any) -> None:
-        if isinstance(unit, Unit) and not isinstance(unit, (Loop, Overlay)):
+        if isinstance(unit, Unit) and not isinstance(unit, (Loop, Overlay)) and detail != "done":
+            read = unit.inputs if not isinstance(unit, Composed) else (
+                unit.inputs[-1] if detail == "fill" else unit.sources[detail],)
             self.plan.other_cost += self.plan.times * pack_nanoseconds(
-                unit, self.results_of(unit))
+                unit, read, self.results_of(unit))
         if isinstance(unit, Group):
             self._emit_group(unit)
         elif isinstance(unit, Composed):

@@ -121,7 +121,7 @@ def constrained(value: Any, sharding: object) -> Any:
     return suggested(value, sharding)
 
 
-def suggested(value: Any, sharding: Sharding) -> Any:
+def suggested(value: Array, sharding: Sharding) -> Array:
     """One value with a constraint, over axes of any type: nothing of it is in the value's type.
 
     Raises:

@@ -241,7 +241,7 @@ class Shardings:
         return found
 
 
-def constrained_results(results: Sequence[Value], shardings: Chosen) -> list[Any]:
+def constrained_results(results: Sequence[Array], shardings: Chosen) -> list[Any]:
     """Results inside another program, constrained to the shardings asked for."""
     return [_constrained(value, sharding)
             for value, sharding in zip(results, shardings, strict=True)]
@@ -300,7 +300,7 @@ def _moved(value: Value, sharding: Sharding) -> Any:
                              copy_semantics=(ArrayCopySemantics.REUSE_INPUT,))[0]
 
 
-def _constrained(value: Any, sharding: Sharding | None) -> Any:
+def _constrained(value: Array, sharding: Sharding | None) -> Any:
     """A value inside another program, constrained to the sharding asked for. Its type, if it says
     where the value lies, stays as it is."""
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:

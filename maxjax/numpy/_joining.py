@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import numpy as np
 
 from maxjax._base import dtypes
 from maxjax._ir.trace import Array, Tracer
-from maxjax._ir.typing import ArrayLike, DTypeLike, Shape
+from maxjax._ir.typing import ArrayLike, DTypeLike
 from maxjax._primitives import layout, slicing
 from maxjax._primitives.convert import convert_element_type
 from maxjax._primitives.joining import concatenate_p
 from maxjax.lax._operands import canonical_axis
 from maxjax.lax._over_mesh import check_unstack
+from maxjax.numpy import _shape as shapes
 from maxjax.numpy._at_once import at_once
 from maxjax.numpy._promotion import (
     apart,
@@ -26,7 +26,6 @@ from maxjax.numpy._promotion import (
     concrete,
     promote_dtypes,
 )
-from maxjax.numpy._shape import at_least_1d, at_least_2d, axis_as_index, moveaxis, ravel, reshape
 
 __all__ = [
     "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "block", "column_stack",
@@ -96,28 +95,28 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = Non
 
 def _merged(x: Array, axis: int) -> Array:
     index = canonical_axis(axis, x.ndim - 1)
-    x = moveaxis(x, 0, index)
+    x = shapes.moveaxis(x, 0, index)
     sizes = (*x.shape[:index], x.shape[index] * x.shape[index + 1], *x.shape[index + 2:])
     return layout.reshape(x, sizes)
 
 
 def joined(parts: list[Array], axis: int) -> Array:
     """Concatenates arrays of one dtype, after checking their shapes."""
-    shapes = [x.shape for x in parts]
-    if not shapes[0] and len(parts) > 1:
+    given = [x.shape for x in parts]
+    if not given[0] and len(parts) > 1:
         raise ValueError("Zero-dimensional arrays cannot be concatenated.")
-    if len({len(s) for s in shapes}) > 1:
+    if len({len(s) for s in given}) > 1:
         raise TypeError("Cannot concatenate arrays with different numbers of dimensions: got "
-                        f"{', '.join(map(str, shapes))}.")
-    rank = len(shapes[0])
+                        f"{', '.join(map(str, given))}.")
+    rank = len(given[0])
     if rank == 0:
         raise ValueError("Zero-dimensional arrays cannot be concatenated.")
     index = canonical_axis(axis, rank)
-    if any(s[:index] + s[index + 1:] != shapes[0][:index] + shapes[0][index + 1:] for s in shapes):
+    if any(s[:index] + s[index + 1:] != given[0][:index] + given[0][index + 1:] for s in given):
         raise TypeError(
             "Cannot concatenate arrays with shapes that differ in dimensions other than the one "
             f"being concatenated: concatenating along dimension {index} for shapes "
-            f"{', '.join(map(str, shapes))}.")
+            f"{', '.join(map(str, given))}.")
     if len(parts) == 1:
         return parts[0]
     return concatenate_p.bind(*parts, dimension=index)
@@ -177,15 +176,15 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, dtype: DTypeLike | None =
         x = as_array(arrays)
         if dtype is not None:
             x = convert_element_type(x, dtypes.argument(dtype, "stack"))
-        return moveaxis(x, 0, axis)
+        return shapes.moveaxis(x, 0, axis)
     parts = _arrays("stack", arrays, dtype)
     first = parts[0].shape
     for x in parts:
         if x.shape != first:
-            shapes = [one.shape for one in parts]
-            if len(set(map(len, shapes))) > 1:
+            given = [one.shape for one in parts]
+            if len(set(map(len, given))) > 1:
                 raise ValueError("Cannot stack arrays with different numbers of dimensions: got "
-                                 f"{', '.join(map(str, shapes))}.")
+                                 f"{', '.join(map(str, given))}.")
             raise ValueError(
                 f"All input arrays must have the same shape. Got {first}, {x.shape}.")
     index = canonical_axis(axis, len(first) + 1)
@@ -249,7 +248,7 @@ def atleast_1d(*arys: Any) -> Any:
     >>> jnp.atleast_1d(5)
     Array([5], dtype=int32, weak_type=True)
     """
-    return _at_least("atleast_1d", arys, at_least_1d)
+    return shapes.at_least("atleast_1d", arys, shapes.at_least_1d)
 
 
 @overload
@@ -278,7 +277,7 @@ def atleast_2d(*arys: Any) -> Any:
     >>> jnp.atleast_2d(jnp.arange(3))
     Array([[0, 1, 2]], dtype=int32)
     """
-    return _at_least("atleast_2d", arys, at_least_2d)
+    return shapes.at_least("atleast_2d", arys, shapes.at_least_2d)
 
 
 @overload
@@ -298,16 +297,7 @@ def atleast_3d(*arys: Any) -> Any:
     def three(x: Array) -> Array:
         shapes = {0: (1, 1, 1), 1: (1, *x.shape, 1), 2: (*x.shape, 1)}
         return layout.reshape(x, shapes[x.ndim]) if x.ndim in shapes else apart(x)
-    return _at_least("atleast_3d", arys, three)
-
-
-def _at_least(name: str, arrays: Sequence[Any], function: Any) -> Any:
-    if len(arrays) == 1:
-        value = arrays[0]
-        if isinstance(value, (list, tuple)):
-            check_arraylike(name, value)
-        return function(as_array(value, name))
-    return tuple(function(as_array(x, name, i)) for i, x in enumerate(arrays))
+    return shapes.at_least("atleast_3d", arys, three)
 
 
 def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
@@ -332,15 +322,8 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
            [5, 6]], dtype=int32)
     """
     if isinstance(tup, (np.ndarray, Array)) and tup.ndim:
-        return concatenate(_with_rows(tup, lambda row: (1,) * (2 - len(row)) + row), 0, dtype)
+        return concatenate(shapes.with_rows(tup, lambda row: (1,) * (2 - len(row)) + row), 0, dtype)
     return concatenate([atleast_2d(x) for x in _arrays("vstack", tup, dtype)], 0, dtype)
-
-
-def _with_rows(array: Any, of_row: Callable[[Shape], Shape]) -> Array:
-    """An array whose rows are reshaped, all at once, to ``of_row(shape)``."""
-    x = as_array(array)
-    shape = of_row(x.shape[1:])
-    return x if shape == x.shape[1:] else layout.reshape(x, (x.shape[0], *shape))
 
 
 def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
@@ -365,8 +348,7 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
            [2, 4]], dtype=int32)
     """
     if isinstance(tup, (np.ndarray, Array)) and tup.ndim:
-        return concatenate(
-            _with_rows(tup, lambda row: row or (1,)), 1 if tup.ndim > 2 else 0, dtype)
+        return concatenate(shapes.with_rows(tup, lambda row: row or (1,)), int(tup.ndim > 2), dtype)
     parts = [atleast_1d(x) for x in _arrays("hstack", tup, dtype)]
     if not parts:
         raise IndexError("hstack needs at least one array")
@@ -394,7 +376,7 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
             [2, 4]]], dtype=int32)
     """
     if isinstance(tup, (np.ndarray, Array)) and tup.ndim:
-        return concatenate(_with_rows(tup, lambda row: (
+        return concatenate(shapes.with_rows(tup, lambda row: (
             (1,) * (2 - len(row)) + row + (1,) * (len(row) < 3))), 2, dtype)
     return concatenate([atleast_3d(x) for x in _arrays("dstack", tup, dtype)], 2, dtype)
 
@@ -419,7 +401,7 @@ def column_stack(tup: Any) -> Array:
            [2, 4]], dtype=int32)
     """
     if isinstance(tup, (np.ndarray, Array)) and tup.ndim:
-        return concatenate(_with_rows(tup, lambda row: row + (1,) * (2 - len(row))), 1)
+        return concatenate(shapes.with_rows(tup, lambda row: row + (1,) * (2 - len(row))), 1)
     parts = [as_array(x) for x in _arrays("column_stack", tup)]
     return concatenate(
         [layout.transpose(atleast_2d(x), (1, 0)) if x.ndim < 2 else x for x in parts], 1)
@@ -448,7 +430,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     Array([1. , 2. , 3.5], dtype=float32)
     """
     if axis is None:
-        return concatenate([ravel(arr), ravel(values)], 0)
+        return concatenate([shapes.ravel(arr), shapes.ravel(values)], 0)
     return concatenate([arr, values], axis)
 
 
@@ -491,7 +473,7 @@ def block(arrays: Any) -> Array:
             return as_array(value, "block")
         parts = [join(item, level + 1) for item in value]
         rank = max(levels, *(x.ndim for x in parts))
-        return concatenate([reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in parts],
+        return concatenate([shapes.reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in parts],
                            rank - levels + level)
 
     return join(arrays, 0)
@@ -501,7 +483,7 @@ def block(arrays: Any) -> Array:
 
 def _split(name: str, ary: Any, indices_or_sections: Any, axis: int) -> list[Array]:
     x = as_array(ary, name)
-    index = axis_as_index(axis, x.ndim)
+    index = shapes.axis_as_index(axis, x.ndim)
     total = x.shape[index]
     sections = indices_or_sections
     if isinstance(sections, Tracer):

@@ -6,7 +6,7 @@ import functools
 import math
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from maxjax._higher_order.constraints import reshape_with_out_sharding, with_out
 from maxjax._higher_order.named_calls import named
 from maxjax._ir import dimensions
 from maxjax._ir.trace import Array, Tracer
-from maxjax._ir.typing import ArrayLike
+from maxjax._ir.typing import ArrayLike, Shape
 from maxjax._primitives import layout
 from maxjax._primitives.broadcasting import broadcast_in_dim
 from maxjax._primitives.gather_plan import GatherDimensionNumbers, GatherScatterMode
@@ -29,6 +29,7 @@ from maxjax.numpy._promotion import (
     as_array,
     canonical_axes,
     canonical_shape,
+    check_arraylike,
     concrete,
     is_arraylike,
 )
@@ -427,6 +428,23 @@ def at_least_1d(x: Array) -> Array:
 @named("atleast_2d")
 def at_least_2d(x: Array) -> Array:
     return apart(x) if x.ndim >= 2 else expand_dims(x, tuple(range(2 - x.ndim)))
+
+
+def at_least(name: str, arrays: Sequence[Any], function: Any) -> Any:
+    """``atleast_1d`` and its kin of any number of arrays, by what does it for one."""
+    if len(arrays) == 1:
+        value = arrays[0]
+        if isinstance(value, (list, tuple)):
+            check_arraylike(name, value)
+        return function(as_array(value, name))
+    return tuple(function(as_array(x, name, i)) for i, x in enumerate(arrays))
+
+
+def with_rows(array: Any, of_row: Callable[[Shape], Shape]) -> Array:
+    """An array whose rows are reshaped, all at once, to ``of_row(shape)``."""
+    x = as_array(array)
+    shape = of_row(x.shape[1:])
+    return x if shape == x.shape[1:] else layout.reshape(x, (x.shape[0], *shape))
 
 
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:

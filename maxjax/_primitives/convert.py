@@ -63,7 +63,15 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return to_integer(x, dtype)
     if source in BIT_WIDTHS and dtype in BIT_WIDTHS:
         x = x.astype(WIDER[source])     # there is no cast from one of them to another
+    if rounds_twice(source, dtype):
+        x = x.astype(np.float32)
     return np.asarray(x).astype(dtype)
+
+
+def rounds_twice(source: DType, target: DType) -> bool:
+    """Whether XLA rounds numbers to float32 first: 1 + 2**-8 + 2**-40 is 1 in bfloat16 then.
+    ml_dtypes did so as well before its release 0.7."""
+    return source == dtypes.float64 and target == dtypes.bfloat16
 
 
 def _convert_jvp(t: Value, x: Value, out: Value, *, new_dtype: np.dtype, weak_type: bool
@@ -90,6 +98,8 @@ def _convert_specialize(in_avals: tuple[ShapedArray, ...], params: Params,
         return np.asarray
     if dtypes.is_opaque(dtype) or dtypes.is_opaque(source):
         return None
+    if rounds_twice(source, dtype):
+        return lambda x: x.astype(np.float32).astype(dtype)
     if dtypes.is_floating(dtype) and not dtypes.is_complex(source):
         return lambda x: x.astype(dtype)
     return None

@@ -147,6 +147,8 @@ class Sharded:
       split_alike: the operands (a slice) that must lie alike along the Explicit axes of a mesh;
         None: their types decide. Under ``vmap`` those that are not mapped are repeated, and split
         like the mapped axis.
+      unsplit: where Explicit axes may split but the dimensions that the rule of factors leaves free
+        (batch dimensions of matrices), the name in the error; None: no such limit.
       on_mesh: ``abstract`` itself gives the mesh part of the types of results. Otherwise it gets
         plain types, and ``mesh_rules`` add to its results.
     """
@@ -155,6 +157,7 @@ class Sharded:
     on_shard: OnShard | None = None
     passes_unreduced: slice | None = None
     split_alike: slice | None = None
+    unsplit: str | None = None
     on_mesh: bool = False
 
 

@@ -148,7 +148,7 @@ def _no_batches(size: int, operands: Sequence[Array], axes: Sequence[BatchAxis])
 
 
 cholesky_update_p = linalg_primitive(
-    "cholesky_update",
+    "cholesky_update", unsplit=None,
     contract=takes(2, fitting.of_matrices("nn", "n"), fitting.alike()),
     accepts=FLOATING,
     abstract=lambda r, w: ShapedArray(r.shape, r.dtype, weak(r, w)),
@@ -285,7 +285,7 @@ def _permutation_lower(ctx: Lowering, pivots: object, *, permutation_size: int) 
 
 
 lu_pivots_to_permutation_p = linalg_primitive(
-    "lu_pivots_to_permutation",
+    "lu_pivots_to_permutation", unsplit=None,
     contract=takes(1, fitting.ranks(1), fitting.permutation_size, permutation_size=COUNT),
     rank=1, accepts=accepted("int32"),
     abstract=_permutation_abstract,
@@ -382,7 +382,7 @@ def _ormqr_lower(ctx: Lowering, a: object, taus: object, c: object, **params: An
 
 
 ormqr_p = linalg_primitive(
-    "ormqr",
+    "ormqr", unsplit=None,
     contract=takes(3, fitting.by_reflections, fitting.alike(), left=FLAG, transpose=FLAG),
     lower=_ormqr_lower, calls=_ormqr_call,
     abstract=lambda a, taus, c, **params: ShapedArray(c.shape, c.dtype, weak(a, taus, c)),

@@ -16,7 +16,7 @@ import numpy as np
 from maxjax._base import caches, dtypes, native
 from maxjax._base.lazy import scipy_linalg
 from maxjax._ir.primitive import Primitive
-from maxjax._ir.rule_groups import Compiled, Derivative, Host, Values
+from maxjax._ir.rule_groups import Compiled, Derivative, Host, Sharded, Values
 from maxjax._ir.trace import Array
 from maxjax._ir.types import ShapedArray
 from maxjax._ir.typing import BatchAxis, HostValue, Params, Shape, Value
@@ -317,7 +317,8 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
                      same_dtypes: slice | None = None, host_reason: str | None = HOST_REASON,
                      host_condition: Callable[..., str | None] | None = None,
                      calls: Callable[..., Call | None] | None = None,
-                     no_derivative: str | None = None, **rules: Any) -> Primitive:
+                     no_derivative: str | None = None, unsplit: str | None = "",
+                     **rules: Any) -> Primitive:
     """A primitive of matrices with leading batch dimensions, which all operands have.
 
     Args:
@@ -326,6 +327,8 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
       calls: gives the call of the pack for operands of given types and parameters, or None where
         there is none; the NumPy rule makes it for stacks of matrices, and the lowering, unless
         there is another.
+      unsplit: the name in the error of matrices that are split along Explicit axes; "": its own;
+        None: they may be.
     """
     if calls is not None:
         rules = {**_through_lapack(calls, rank, rules["evaluate"],
@@ -349,7 +352,8 @@ def linalg_primitive(name: str, *, rank: int = 2, accepts: Accepted = INEXACT,
         name, values=Values(accepts, same_dtypes),
         host=Host(host_reason, host_condition, calls_blas=True),
         compiled=Compiled(takes_complex=() if calls is None else dtypes.COMPLEX),
-        derivative=Derivative(missing=no_derivative), **rules)
+        derivative=Derivative(missing=no_derivative),
+        sharded=Sharded(unsplit=name if unsplit == "" else unsplit), **rules)
     return primitive
 
 

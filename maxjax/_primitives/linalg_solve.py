@@ -143,7 +143,7 @@ def _triangular_call(a: ShapedArray, b: ShapedArray, *, left_side: bool, lower: 
 
 
 triangular_solve_p = linalg_primitive(
-    "triangular_solve",
+    "triangular_solve", unsplit=None,
     contract=takes(
         2, fitting.triangular, fitting.alike(), left_side=FLAG, lower=FLAG, transpose_a=FLAG,
         conjugate_a=FLAG, unit_diagonal=FLAG),
@@ -207,6 +207,7 @@ def _solve_call(a: ShapedArray, b: ShapedArray) -> Call:
 
 solve_p = linalg_primitive(
     "linear_solve",
+    unsplit="lu",      # by which JAX solves
     contract=takes(2, fitting.of_matrices("nn", "nk"), fitting.alike()),
     calls=_solve_call,
     linearity=Linearity(slice(1, 2), each=True, unreduced=reduced_first),

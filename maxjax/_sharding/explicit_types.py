@@ -41,23 +41,6 @@ from maxjax._primitives.fft import fft_p
 from maxjax._primitives.indexing import gather_p
 from maxjax._primitives.joining import concatenate_p, split_p
 from maxjax._primitives.layout import reshape_p, rev_p
-from maxjax._primitives.linalg_factors import (
-    cholesky_p,
-    geqrf_p,
-    householder_product_p,
-    lu_p,
-    qr_p,
-    symmetric_product_p,
-)
-from maxjax._primitives.linalg_solve import solve_p, tridiagonal_solve_p
-from maxjax._primitives.linalg_spectral import (
-    eig_p,
-    eigh_p,
-    hessenberg_p,
-    schur_p,
-    svd_p,
-    tridiagonal_p,
-)
 from maxjax._primitives.slicing import pad_p, slice_p
 from maxjax._primitives.sorting import sort_p, top_k_p
 from maxjax._primitives.window import (
@@ -79,11 +62,6 @@ _RESIZING = {slice_p: "slicing", dynamic_slice_p: "dynamic_slice", pad_p: "paddi
              reduce_window_max_p: "reduce_window", reduce_window_min_p: "reduce_window"}
 CUMULATIVE = (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
 INDEXED = (slice_p, dynamic_slice_p, gather_p)
-# Only their batch dimensions may be split. JAX solves by a factorization.
-OF_MATRICES = {primitive: primitive.name for primitive in (
-    cholesky_p, geqrf_p, householder_product_p, lu_p, qr_p, symmetric_product_p,
-    tridiagonal_solve_p, eig_p, eigh_p, hessenberg_p, schur_p, svd_p, tridiagonal_p)
-               } | {solve_p: "lu"}
 
 
 def result_types(primitive: Primitive, in_avals: tuple[ShapedArray, ...], params: Params,
@@ -201,8 +179,8 @@ class _Application:
             batch = self.params["dimension_numbers"][1][1]
             self.ins = [self.ins[0], tuple(
                 () if dim in batch else axes for dim, axes in enumerate(self.ins[1]))]
-        if self.primitive in OF_MATRICES:
-            self._check_matrices()
+        if self.primitive.sharded.unsplit is not None:
+            self._check_unsplit()
         factors = self._factors()
         outs = []
         for dims in self.rule.results:
@@ -353,12 +331,12 @@ class _Application:
         """How the given dimensions of both operands are split."""
         return [_entries(tuple(self.ins[n][dim] for dim in own)) for n, own in enumerate(dims)]
 
-    def _check_matrices(self) -> None:
+    def _check_unsplit(self) -> None:
         for number, (dims, names) in enumerate(zip(self.ins, self.rule.operands, strict=True)):
             if any(axes and not self.rule.replicated.isdisjoint(factors)
                    for axes, factors in zip(dims, names, strict=True)):
                 raise ShardingTypeError(
-                    f"Input {number} to {OF_MATRICES[self.primitive]} must be unsharded on "
+                    f"Input {number} to {self.primitive.sharded.unsplit} must be unsharded on "
                     f"non-batch dimensions, but got {PartitionSpec(*dims)}.")
 
     def _incompatible(self) -> ShardingTypeError:

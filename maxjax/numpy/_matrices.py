@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from maxjax._base import dtypes
+from maxjax._base.meshes import get_abstract_mesh
 from maxjax._base.shardings import NamedSharding
 from maxjax._base.specs import PartitionSpec
 from maxjax._higher_order.constraints import resharded
@@ -186,7 +187,10 @@ def _masked_trace(x: Array, offset: Any, axis1: int, axis2: int, dtype: Any) -> 
     mask, zero = row + cast(offset, dtypes.int32) == column, zeros((), x.dtype)
     mesh = explicit_mesh(x)
     if mesh is not None:
-        if x.ndim > 2:      # the mask is split like the array where it has to be broadcast
+        # Where the mask has to be broadcast, it is split like the array. Else, being made of no
+        # operand, it has a type in a mesh only if one is set; ``where`` refuses that type beside
+        # split matrices.
+        if x.ndim > 2 or not get_abstract_mesh().empty:
             mask = resharded(mask, NamedSharding(mesh, PartitionSpec()))
         zero = lying_like(zeros(x.shape, x.dtype), x)
     return reductions.sum(where(mask, x, zero), axis=(-2, -1), dtype=dtype)

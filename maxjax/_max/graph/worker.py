@@ -40,7 +40,6 @@ from maxjax._max.graph.session import import_compiler, resolve, telemetry_off
 
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 _PARENT_CHECK_SECONDS = 1.0
-_NICENESS = 10
 
 Phases = dict[str, float]
 
@@ -178,13 +177,6 @@ def main(arguments: list[str] | None = None) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    if hasattr(os, "nice"):
-        os.nice(_NICENESS)
-    try:    # where Linux groups processes by session, priorities only count within a group
-        with open("/proc/self/autogroup", "w") as group:
-            group.write(str(_NICENESS))
-    except OSError:
-        pass
     sys.path.extend(path for path in chosen.path.split(os.pathsep)
                     if path and path not in sys.path)
     telemetry_off()

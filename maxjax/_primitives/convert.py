@@ -71,7 +71,7 @@ def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def rounds_twice(source: DType, target: DType) -> bool:
     """Whether XLA rounds numbers to float32 first: 1 + 2**-8 + 2**-40 is 1 in bfloat16 then.
     ml_dtypes did so as well before its release 0.7."""
-    return source == dtypes.float64 and target == dtypes.bfloat16
+    return source == dtypes.float64 and target in (dtypes.bfloat16, dtypes.float16)
 
 
 def _convert_jvp(t: Value, x: Value, out: Value, *, new_dtype: np.dtype, weak_type: bool

@@ -44,7 +44,7 @@ from maxjax._primitives.rules import (
     scalar_like,
 )
 from maxjax._primitives.slicing import pad, slice_in_dim
-from maxjax._primitives.sums import accumulated, in_blocks
+from maxjax._primitives.sums import accumulated, from_zero, in_blocks
 from maxjax._primitives.transcendental import exp_p, log1p_p, log_p
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _accumulate(kind: str, ufunc: np.ufunc) -> Callable[..., Any]:
         if ufunc in (np.add, np.multiply):
             out = accumulated(ufunc, x, axis)
         elif ufunc is np.logaddexp:
-            out = _log_sums(x, axis)
+            out = _log_sums(from_zero(x, axis), axis)
         else:
             out = ufunc.accumulate(x, axis)
         if reverse:

@@ -30,7 +30,11 @@ def summing(shape: Shape, axes: tuple[int, ...], dtype: np.dtype) -> Callable[..
     """Sums arrays of a shape, of floats or complex numbers, in their own precision."""
     add_reduce = np.add.reduce
     axis = axes[0] if len(axes) == 1 else axes
-    if math.prod([shape[axis] for axis in axes]) <= FEW:
+    count = math.prod([shape[axis] for axis in axes])
+    if count == 1:      # NumPy adds to 0, which loses the sign of a negative zero
+        result = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+        return lambda x: x.reshape(result).astype(dtype, copy=False)
+    if count <= FEW:
         return lambda x: add_reduce(x, axis, dtype)
     groups = _groups(shape, axes, range(len(shape)))
     if len(groups) == 1 or len(groups) == 2 and groups[1][0]:
@@ -140,11 +144,26 @@ def _levels(count: int, inner: int) -> tuple[tuple[int, int, int], ...]:
 Accumulate = Callable[[np.ndarray, int], Any]      # along an axis, one element after the other
 
 
+def from_zero(x: np.ndarray, axis: int) -> np.ndarray:
+    """The array with 0 added to its first elements along an axis.
+
+    XLA's running sums begin with 0: those of negative zeros are 0.
+    """
+    first = (slice(None),) * axis + (slice(0, 1),)
+    if x[first].all() and not dtypes.is_complex(x.dtype):
+        return x        # none of them is zero
+    x = np.array(x)
+    x[first] += np.zeros((), x.dtype)
+    return x
+
+
 def accumulated(ufunc: np.ufunc, x: np.ndarray, axis: int) -> Any:
     """``ufunc.accumulate`` for a running sum or product, in the dtype of ``x``."""
     dtype = x.dtype
     if not dtypes.is_inexact(dtype) or x.shape[axis] < 2:
         return ufunc.accumulate(x, axis, dtype)
+    if ufunc is np.add:
+        x = from_zero(x, axis)
 
     def plain(x: np.ndarray, axis: int) -> Any:
         return ufunc.accumulate(x, axis, x.dtype)

@@ -291,13 +291,14 @@ for _target in (np.bool_, np.int8, np.int16, np.int32, np.uint8, np.uint16, np.u
         lambda j, *xs, t=_target: [j.lax.convert_element_type(x, t) for x in xs], _sources,
         smooth=False, tolerance="exact",
         differentiable=np.issubdtype(_target, np.floating) or _target == np.int32)
-for _target in (np.int64, np.uint64, np.float32, np.float64, np.int32, bfloat16):
+for _target in (np.int64, np.uint64, np.float32, np.float64, np.int32, np.float16, bfloat16):
     _target = np.dtype(_target)
     add(f"convert64-{_target.name}",
         lambda j, *xs, t=_target: [j.lax.convert_element_type(x, t) for x in xs],
         [special(np.float64), np.float64([2.0**63, -2.0**63, 2.0**64, 2.0**63 - 1024, 1e300]),
-         # Rounded twice to bfloat16, by way of float32.
+         # Rounded twice to bfloat16, and to float16, by way of float32.
          np.float64([1 + 2**-8 + 2**-40, 1 + 2**-8 - 2**-40, -1 - 3 * 2**-8 - 2**-40]),
+         np.float64([1 + 2**-11 + 2**-40, 1 + 2**-11 - 2**-40, -1 - 3 * 2**-11 - 2**-40, 65519.9999999]),
          whole(np.int64), whole(np.uint64)],
         smooth=False, tolerance="exact", x64=True)
 add("convert-smooth", lambda j, x: j.lax.convert_element_type(

@@ -12,12 +12,14 @@ X = RNG.permutation(24).astype(np.float32).reshape(2, 3, 4) / 8 - 1.4
 TIES = np.array([[1, 3, 3, 0, 2], [2, 2, 5, -0.0, 0.0], [0, 0, 0, 0, 0]], np.float32)
 SPECIAL = np.array([[1, np.nan, 3, np.inf], [-np.inf, 2, -0.0, 0.0], [1, 5, 2, -1]], np.float32)
 ZEROS = np.array([[1, 0, 3, 2], [0, 2, 0, 4], [1, 5, 2, -1]], np.float32)
+MINUS = np.full((2, 3), -0.0, np.float32)
 INTS = RNG.integers(-100, 100, (3, 5))
 AXES = {"": (1,), "-all": (0, 1, 2), "-two": (0, 2), "-none": ()}
 
 REDUCTIONS = ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min")
 LOGICAL = ("reduce_and", "reduce_or", "reduce_xor")
 CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
+ADDED = ("cumsum", "cumlogsumexp")
 
 
 def of(name, *params, **options):
@@ -28,6 +30,8 @@ CASES = [
     *(Case(f"{name}{suffix}", of(name, axes), (X,), tolerance="accumulate",
            linear=name == "reduce_sum")
       for name in REDUCTIONS for suffix, axes in AXES.items()),
+    *(Case(f"{name}-of_one{len(axes)}", of(name, axes), (MINUS[:, :1],), smooth=False)
+      for name in REDUCTIONS for axes in ((), (1,))),
     # The gradient of a NaN extreme is 0 / 0: XLA makes a 0 of it once it has fused the product.
     *(Case(f"{name}-{what}", of(name, (1,)), (x,), smooth=False, tolerance="accumulate",
            differentiable=what != "special" or name in ("reduce_sum", "reduce_prod"))
@@ -58,14 +62,16 @@ CASES = [
            tolerance="accumulate", linear=name == "cumsum")
       for name in CUMULATIVE for axis in (0, 2) for reverse in (False, True)),
     *(Case(f"{name}-{what}", of(name, 1), (x,), smooth=False, tolerance="accumulate",
-           signed_zeros=False)
+           signed_zeros=name in ADDED)
       for name in CUMULATIVE for what, x in (("ties", TIES), ("special", SPECIAL),
-                                             ("zeros", ZEROS), ("empty", TIES[:, :0]))),
+                                             ("zeros", ZEROS), ("empty", TIES[:, :0]),
+                                             ("negative_zeros", MINUS))),
+    Case("cumsum-one", of("cumsum", 1), (MINUS[:, :1],), smooth=False, tolerance="exact"),
     *(Case(f"{name}-{np.dtype(dtype).name}", of(name, 1), (INTS.astype(dtype),),
            differentiable=False, tolerance="accumulate")
       for name in CUMULATIVE[:4] for dtype in (np.int8, np.uint32)),
     *(Case(f"{name}-{np.dtype(dtype).name}", of(name, 1), (TIES.astype(dtype),),
-           differentiable=False, tolerance="accumulate", signed_zeros=False)
+           differentiable=False, tolerance="accumulate", signed_zeros=name in ADDED)
       for name in CUMULATIVE for dtype in (np.float16, ml_dtypes.bfloat16)),
     Case("reduce_sum-weak", lambda j, x: j.lax.reduce_sum(j.lax.broadcast(x, (3,)), (0,)), (2.5,)),
     Case("reduce-add", lambda j, x: j.lax.reduce(x, 0.0, j.lax.add, (0,)), (X,),

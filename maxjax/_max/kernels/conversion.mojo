@@ -62,6 +62,9 @@ struct Convert(ElementwiseUnaryMixedOp):
             return rebind[SIMD[out_dtype, width]](~x.eq(0))
         elif dtype.is_floating_point() and out_dtype.is_integral():
             return saturate[dtype, out_dtype, width](x)
+        elif dtype == DType.float64 and out_dtype == DType.float16:
+            # By way of float32, as XLA does it.
+            return x.cast[DType.float32]().cast[out_dtype]()
         else:
             return rounded_to[out_dtype](x)
 

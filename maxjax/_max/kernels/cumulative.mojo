@@ -84,6 +84,18 @@ def accumulate_columns[
 
 
 @always_inline
+def from_zero[
+    Op: Reducer, dtype: DType, width: Int
+](first: SIMD[dtype, width], count: Int) -> SIMD[dtype, width]:
+    """A first element, as 0 has been added to it: XLA's running sums begin with 0, but for those of
+    one element, which are that."""
+    comptime if Op.overflows():
+        if count == 1:
+            return first
+    return first + SIMD[dtype, width](0)
+
+
+@always_inline
 def accumulate_rows[
     Op: Reducer, dtype: DType, width: Int, sticking: Bool, turns: Bool
 ](
@@ -93,8 +105,9 @@ def accumulate_rows[
     """Accumulates one row after the other. Gives whether something may have become infinite, or
     zero, by being rounded: in a narrow type it would stay so, as where it is `sticking`."""
     comptime kind = running[dtype]()
-    # Starting from the first element, not from the identity, keeps a negative zero.
     var total = turned[turns](x.unsafe_load[width=width](0).cast[kind](), turn)
+    comptime if Op.rounds():
+        total = from_zero[Op, kind, width](total, count)
     result.unsafe_store(0, rounded_to[dtype](turned[turns](total, turn)))
     # The difference of infinities is not a number, and stays so.
     var finite = SIMD[kind, width](0)
@@ -132,7 +145,10 @@ def accumulate_in_blocks[
         var end = min(count, row + RUN)
         var total = V(identity)
         while row < end:
-            total = Op.combine[dtype, width](total, x.unsafe_load[width=width](row * stride))
+            var value = x.unsafe_load[width=width](row * stride)
+            if row == 0:
+                value = from_zero[Op, dtype, width](value, count)
+            total = Op.combine[dtype, width](total, value)
             result.unsafe_store(row * stride, Op.combine[dtype, width](before, total))
             row += 1
         partials.take(total)

@@ -298,7 +298,8 @@ for _target in (np.int64, np.uint64, np.float32, np.float64, np.int32, np.float1
         [special(np.float64), np.float64([2.0**63, -2.0**63, 2.0**64, 2.0**63 - 1024, 1e300]),
          # Rounded twice to bfloat16, and to float16, by way of float32.
          np.float64([1 + 2**-8 + 2**-40, 1 + 2**-8 - 2**-40, -1 - 3 * 2**-8 - 2**-40]),
-         np.float64([1 + 2**-11 + 2**-40, 1 + 2**-11 - 2**-40, -1 - 3 * 2**-11 - 2**-40, 65519.9999999]),
+         np.float64([1 + 2**-11 + 2**-40, 1 + 2**-11 - 2**-40, -1 - 3 * 2**-11 - 2**-40]),
+         np.float64([65519.9999999, 65520]),
          whole(np.int64), whole(np.uint64)],
         smooth=False, tolerance="exact", x64=True)
 add("convert-smooth", lambda j, x: j.lax.convert_element_type(

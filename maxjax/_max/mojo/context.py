@@ -38,6 +38,7 @@ from maxjax._max.mojo.nodes import (
 from maxjax._max.operations import LoweringError
 from maxjax._primitives import fourier
 from maxjax._primitives.lapack import Routine
+from maxjax._transforms.unroll import together, unrolled
 
 _BOOL = np.dtype(bool)
 # Stacks of dots of so few terms, and of so many dots, are reductions.
@@ -349,6 +350,12 @@ class MojoContext(ElementContext):
 
     # --- control flow ---
     def control_flow(self, name: str, flow: Structure, operands: Sequence[Node]) -> list[Node]:
+        count = together(flow)
+        if count > 1:
+            flow = unrolled(flow, count)
+            operands = [self.reshape(x, (x.shape[0] // count, count, *x.shape[1:]))
+                        if role is Role.SCANNED else x
+                        for x, role in zip(operands, flow.roles, strict=True)]
         given = [self.convert(x, np.int32) if role is Role.INDEX else x
                  for x, role in zip(operands, flow.roles, strict=True)]
         loop = Loop((), np.dtype(np.int8), tuple(self.memory(x) for x in given), name, flow)

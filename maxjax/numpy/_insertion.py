@@ -69,7 +69,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
         # The retained rows move down past each deleted one that is not above them.
         wanted = shapes.ravel(where(positions < 0, positions + size, positions))
         wanted = sorting.sort(rounding.clip(wanted, 0, size - 1))
-        places = primitives.iota(dtypes.int32, (size - wanted.size,), 0)
+        places = primitives.iota(dtypes.int32, (max(size - wanted.size, 0),), 0)
         moved = wanted - primitives.iota(wanted.dtype, (wanted.size,), 0)
         shift = reductions.sum(
             (places[:, None] >= moved[None, :].astype(np.int32)).astype(np.int32), 1)

@@ -50,6 +50,7 @@ from maxjax.numpy._promotion import (
     type_of,
     weak_scalar,
 )
+from maxjax.numpy._ufunc_reductions import extreme, truth
 from maxjax.numpy._where import as_bool, where
 from maxjax.numpy._whole import whole
 
@@ -97,6 +98,7 @@ class ufunc:
         self._reduce = reduce
         self._accumulate = accumulate
         self._at = at
+        self._reduces_integers_alone = False
 
     @property
     def nin(self) -> int:
@@ -151,12 +153,13 @@ class ufunc:
 
     def _converted(self, x: Array, dtype: Any, name: str) -> Array:
         """The operand of a loop in ``dtype``, or in the dtype of the function's results."""
-        if dtype is None:
-            one = as_array(constant(1, x.dtype, x.weak_type))
-            dtype = eval_shape(self._call, one, one).dtype
-        else:
-            dtype = dtypes.argument(dtype, name)
+        dtype = self._result_dtype(x, x) if dtype is None else dtypes.argument(dtype, name)
         return convert_element_type(x, dtype)
+
+    def _result_dtype(self, *operands: Array) -> Any:
+        """The dtype of the function's results."""
+        ones = [as_array(constant(1, x.dtype, x.weak_type)) for x in operands]
+        return eval_shape(self._call, *ones).dtype
 
     def _step(self, carry: Array, row: Array) -> Array:
         return convert_element_type(as_array(self._call(carry, row)), carry.dtype)
@@ -175,13 +178,16 @@ class ufunc:
             raise ValueError(
                 f"reduction operation {self.__name__!r} does not have an identity, so to use a "
                 "where mask one has to specify 'initial'.")
+        if self._reduces_integers_alone:
+            given = as_array(a, f"{self.__name__}.reduce").dtype
+            if not dtypes.is_integer(given) and given != dtypes.bool_:
+                raise ValueError(f"integer argument required; got dtype={given}")
         if self._reduce is not None:
-            options = {} if dtype is None else {"dtype": dtype}
-            truth = self._reduce in (reductions.all, reductions.any)      # takes no initial
-            if initial is not None and not truth:
-                options["initial"] = initial
-            result = self._reduce(a, axis=axis, keepdims=keepdims, where=where, **options)
-            return self._call(result, initial) if truth and initial is not None else result
+            options = {} if initial is None else {"initial": initial}
+            if dtype is not None:
+                dtype = dtypes.argument(dtype, f"{self.__name__}.reduce")
+            return self._reduce(
+                a, axis=axis, dtype=dtype, keepdims=keepdims, where=where, **options)
         return self._reduce_by_scan(a, axis, dtype, keepdims, initial, where)
 
     def _reduce_by_scan(self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any,
@@ -198,7 +204,7 @@ class ufunc:
         x = _leading(whole_along(x, axes), axes)
         mask = None if mask is None else _leading(mask, axes)
         length = x.shape[0]
-        start = self.identity if initial is None and (mask is not None or not length) else initial
+        start = self.identity if initial is None else initial
         if start is None:
             if not length:
                 raise ValueError(
@@ -253,11 +259,18 @@ class ufunc:
             raise NotImplementedError(_NOT_IN_PLACE)
         x = as_array(a, f"{self.__name__}.at")
         if self._at is not None:
-            return getattr(x.at[indices], self._at)(b)
+            if x.dtype != dtypes.bool_ or self._at == "subtract":
+                return getattr(x.at[indices], self._at)(b)
+            b = convert_element_type(as_array(b), dtypes.bool_)
+            numbers = getattr(x.astype(np.int32).at[indices], self._at)(b.astype(np.int32))
+            return as_bool(numbers)
+        operands = (x,) if b is None else (x, as_array(b))
+        dtype = self._result_dtype(*operands)
+        x, *others = (convert_element_type(operand, dtype) for operand in operands)
         places = shapes.reshape(ranges.arange(x.size), x.shape)
         places = places.at[indices].get(mode="fill", fill_value=x.size)
         values = None if b is None else shapes.ravel(
-            shapes.broadcast_to(as_array(b), places.shape))
+            shapes.broadcast_to(others[0], places.shape))
 
         def body(flat: Array, item: Any) -> tuple[Array, None]:
             place, *value = item
@@ -487,8 +500,10 @@ def _unary(function: Callable[..., Any], name: str) -> Callable[[ArrayLike], Arr
     return ufunc(function, 1, 1, call=function, name=name)
 
 
-def _binary(function: Callable[..., Any], **options: Any) -> BinaryUfunc:
+def _binary(function: Callable[..., Any], *, integral: bool = False, **options: Any
+            ) -> BinaryUfunc:
     made: Any = ufunc(function, 2, 1, call=function, **options)
+    made._reduces_integers_alone = integral
     return made
 
 
@@ -498,15 +513,15 @@ subtract = _binary(subtract_function, name="subtract", at="subtract")
 multiply = _binary(multiply_function, name="multiply", identity=1, reduce=reductions.prod,
                  accumulate=cumulative.cumprod, at="multiply")
 negative = _unary(negative_function, "negative")
-maximum = _binary(maximum_function, name="maximum", reduce=reductions.max, at="max")
-minimum = _binary(minimum_function, name="minimum", reduce=reductions.min, at="min")
-bitwise_and = _binary(bitwise_and_function, name="bitwise_and", identity=-1)
-bitwise_or = _binary(bitwise_or_function, name="bitwise_or", identity=0)
-bitwise_xor = _binary(bitwise_xor_function, name="bitwise_xor", identity=0)
+maximum = _binary(maximum_function, name="maximum", reduce=extreme(reductions.max))
+minimum = _binary(minimum_function, name="minimum", reduce=extreme(reductions.min))
+bitwise_and = _binary(bitwise_and_function, name="bitwise_and", integral=True, identity=-1)
+bitwise_or = _binary(bitwise_or_function, name="bitwise_or", integral=True, identity=0)
+bitwise_xor = _binary(bitwise_xor_function, name="bitwise_xor", integral=True, identity=0)
 logical_and = _binary(_logical("logical_and", and_p), identity=True,
-                    reduce=reductions.all)
+                      reduce=truth(reductions.all, and_p))
 logical_or = _binary(_logical("logical_or", or_p), identity=False,
-                   reduce=reductions.any)
+                     reduce=truth(reductions.any, or_p))
 logical_xor = _binary(_logical("logical_xor", xor_p), identity=False)
 logaddexp = _binary(_logaddexp, name="logaddexp", identity=-np.inf)
 logaddexp2 = _binary(_logaddexp2, name="logaddexp2", identity=-np.inf)

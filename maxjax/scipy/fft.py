@@ -27,6 +27,8 @@ def _prepared(name: str, x: Any, type: int, sizes: Any, axes: Any, norm: Any) ->
         raise ValueError(f"jax.scipy.fft.{name}: norm={norm!r} is not implemented")
     x, = promote_inexact(name, x)
     x = jnp.asarray(x)
+    if x.dtype == dtypes.float16:
+        x = x.astype(np.float32)
     axes = [canonical_axis(axis, x.ndim) for axis in axes]
     for axis, size in zip(axes, sizes or ()):
         if size is None:

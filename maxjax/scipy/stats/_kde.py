@@ -10,7 +10,7 @@ import numpy as np
 from maxjax import lax, random, tree_util
 from maxjax import numpy as jnp
 from maxjax._ir.trace import Array
-from maxjax.numpy._promotion import check_arraylike
+from maxjax.numpy._promotion import check_arraylike, promote_inexact
 from maxjax.scipy.special import logsumexp
 
 
@@ -40,10 +40,12 @@ class gaussian_kde:
             raise ValueError("`dataset` input should have multiple elements.")
         d, n = dataset.shape
         if weights is None:
+            dataset, = promote_inexact("gaussian_kde", dataset)
             weights = jnp.full(n, 1.0 / n, dtype=dataset.dtype)
         else:
             check_arraylike("gaussian_kde", weights)
-            weights = jnp.atleast_1d(jnp.asarray(weights))
+            dataset, weights = promote_inexact("gaussian_kde", dataset, weights)
+            weights = jnp.atleast_1d(weights)
             if weights.ndim != 1:
                 raise ValueError("`weights` input should be one-dimensional.")
             if len(weights) != n:
@@ -85,7 +87,9 @@ class gaussian_kde:
         return self.dataset.shape[1]
 
     def _points(self, points: Any) -> Array:
-        points = jnp.atleast_2d(jnp.asarray(points)).astype(self.dataset.dtype)
+        points = jnp.atleast_2d(jnp.asarray(points))
+        if jnp.issubdtype(points.dtype, np.complexfloating):
+            raise NotImplementedError("gaussian_kde does not support complex coordinates")
         d, m = points.shape
         if d != self.d:
             if d == 1 and m == self.d:
@@ -95,6 +99,8 @@ class gaussian_kde:
 
     def _log_sums(self, dataset: Any, weights: Any, points: Any, covariance: Any) -> Array:
         """The logarithm, at each point, of a weighted sum of Gaussians at the data."""
+        dataset, weights, points, covariance = promote_inexact(
+            "gaussian_kde", dataset, weights, points, covariance)
         factor = jnp.linalg.cholesky(covariance)
         def white(x: Any) -> Array:
             return lax.linalg.triangular_solve(factor, x, left_side=True, lower=True)

@@ -37,4 +37,4 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     x, loc, scale = reals("laplace.cdf", x, loc, scale)
     z = (x - loc) / scale
     half = 0.5 * jnp.exp(-jnp.abs(z))
-    return jnp.where(z <= 0, half, 1 - half)
+    return jnp.where(z < 0, half, 1 - half)

@@ -99,6 +99,7 @@ class ufunc:
         self._accumulate = accumulate
         self._at = at
         self._reduces_integers_alone = False
+        self._identity_is_neutral = call is not None      # a user may say what is not
 
     @property
     def nin(self) -> int:
@@ -204,7 +205,10 @@ class ufunc:
         x = _leading(whole_along(x, axes), axes)
         mask = None if mask is None else _leading(mask, axes)
         length = x.shape[0]
-        start = self.identity if initial is None else initial
+        start = initial
+        if initial is None and (
+                mask is not None or not length or not self._identity_is_neutral):
+            start = self.identity
         if start is None:
             if not length:
                 raise ValueError(

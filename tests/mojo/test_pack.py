@@ -512,11 +512,15 @@ def test_cumulative(name: str, dtype: str) -> None:
                 ml_dtypes.finfo(dtype_of(dtype)).eps))
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+@pytest.mark.parametrize("count", (1, 3))
 @pytest.mark.parametrize("name", ("cumsum", "cumprod", "cummax", "cummin"))
-def test_cumulative_keeps_negative_zero(name: str) -> None:
-    x, out = guarded(np.full((1, 3, 1), -0.0, np.float32)), empty("float32", 1, 3, 1)
-    call("cumulative", f"{name}_float32", [x, out], 1, 3, 1, 0, 1)
-    assert np.signbit(out).ravel().tolist() == [True, name != "cumprod", True]
+def test_signs_of_cumulative_zeros(name: str, count: int, dtype: str) -> None:
+    """As in JAX, whose sums of several elements begin with 0."""
+    x, out = guarded(np.full((1, count, 1), -0.0, dtype)), empty(dtype, 1, count, 1)
+    call("cumulative", f"{name}_{dtype}", [x, out], 1, count, 1, 0, 1)
+    signs = [count == 1] * 3 if name == "cumsum" else [True, name != "cumprod", True]
+    assert np.signbit(out).ravel().tolist() == signs[:count]
 
 
 # Indexing

@@ -71,6 +71,10 @@ def accumulate_columns[
 ):
     """Accumulates neighbouring columns, from row 0 on; a stride below 0 goes backwards."""
     comptime kind = running[dtype]()
+    comptime if Op.rounds() and Op.overflows():
+        if count == 1:      # a sum of one element is that
+            result.unsafe_store(0, x.unsafe_load[width=width](0))
+            return
     comptime if kind == dtype:
         comptime if kind.is_floating_point() and Op.rounds():
             accumulate_in_blocks[Op, dtype, width](x, result, count, stride)
@@ -84,14 +88,8 @@ def accumulate_columns[
 
 
 @always_inline
-def from_zero[
-    Op: Reducer, dtype: DType, width: Int
-](first: SIMD[dtype, width], count: Int) -> SIMD[dtype, width]:
-    """A first element, as 0 has been added to it: XLA's running sums begin with 0, but for those of
-    one element, which are that."""
-    comptime if Op.overflows():
-        if count == 1:
-            return first
+def from_zero[dtype: DType, width: Int](first: SIMD[dtype, width]) -> SIMD[dtype, width]:
+    """A first element of several, as 0 has been added to it: XLA's running sums begin with 0."""
     return first + SIMD[dtype, width](0)
 
 
@@ -107,7 +105,7 @@ def accumulate_rows[
     comptime kind = running[dtype]()
     var total = turned[turns](x.unsafe_load[width=width](0).cast[kind](), turn)
     comptime if Op.rounds():
-        total = from_zero[Op, kind, width](total, count)
+        total = from_zero[kind, width](total)
     result.unsafe_store(0, rounded_to[dtype](turned[turns](total, turn)))
     # The difference of infinities is not a number, and stays so.
     var finite = SIMD[kind, width](0)
@@ -147,7 +145,7 @@ def accumulate_in_blocks[
         while row < end:
             var value = x.unsafe_load[width=width](row * stride)
             if row == 0:
-                value = from_zero[Op, dtype, width](value, count)
+                value = from_zero[dtype, width](value)
             total = Op.combine[dtype, width](total, value)
             result.unsafe_store(row * stride, Op.combine[dtype, width](before, total))
             row += 1

@@ -3,7 +3,7 @@ element by instructions of its own, so that the compiler keeps them in the proce
 from std.collections import Array as FixedArray
 from std.sys.info import simd_width_of
 
-from .cumulative import RUN, accumulate_columns, running
+from .cumulative import RUN, accumulate_columns, from_zero, running
 from .fixed import Elements, at
 from .reduction import SHORT, Reducer, accumulated, reduce_line
 
@@ -128,8 +128,13 @@ def accumulate_line[
 ](line: Elements[dtype], there: Elements[dtype]):
     """One line of `accumulate_few`."""
     comptime kind = running[dtype]()
+    comptime if count == 1 and Op.overflows():
+        there.unsafe_store(0, at(line, 0))
+        return
     var total = at(line, 0).cast[kind]()
-    there.unsafe_store(0, at(line, 0))
+    comptime if Op.rounds():
+        total = from_zero[kind, 1](total)
+    there.unsafe_store(0, total.cast[dtype]())
     var finite = Scalar[kind](0)
     var least = Scalar[kind](1)
     comptime for k in range(1, count):
